@@ -1,0 +1,37 @@
+"""Every error a user can meet. The command line prints one as one line and exits with code 2."""
+
+
+class RegardError(Exception):
+    """Something the user can mend; the message says what is wrong, where, and what to do."""
+
+
+class ConfigError(RegardError):
+    """An option that does not exist or a value it does not take."""
+
+
+class CorpusError(RegardError):
+    """A corpus that cannot be read: the message names the file and, where known, the line."""
+
+
+class UnequalError(CorpusError):
+    """Two sides of a corpus with different numbers of lines."""
+
+    def __init__(self, message: str, num_source: int, num_target: int) -> None:
+        super().__init__(message)
+        self.num_source = num_source
+        self.num_target = num_target
+
+
+class TokenizerError(RegardError):
+    """A tokenizer that cannot be learnt from this text or read from these bytes."""
+
+
+class OutputError(RegardError):
+    """A file or folder that cannot be written."""
+
+
+class MissingExtraError(RegardError):
+    """An optional part that is not installed; the message gives the command that installs it."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the extra [{extra}]; install it with: pip install 'regard[{extra}]'")

@@ -1,0 +1,15 @@
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """The folder with real corpora, which are not part of the project."""
+    folder = Path(os.environ.get("REGARD_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(
+            f"no corpora at {folder}; set REGARD_DATA to the folder that holds multi30k, europarl, ..."
+        )
+    return folder

@@ -1,0 +1,80 @@
+import os
+import stat
+
+import pytest
+
+from regard.align import from_pharaoh, to_pharaoh
+from regard.errors import OutputError
+from regard.files import writing, writing_folder
+
+
+def test_files_appear_together_when_the_block_ends(tmp_path):
+    paths = [tmp_path / "sub" / "a", tmp_path / "sub" / "b"]
+    with writing(*paths) as (first, second):
+        first.write(b"1")
+        second.write(b"2")
+        assert not any(path.exists() for path in paths)
+    assert [path.read_bytes() for path in paths] == [b"1", b"2"]
+    assert stat.S_IMODE(paths[0].stat().st_mode) == 0o666 & ~_umask()
+
+
+def _umask():
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+def test_a_failure_leaves_what_was_there(tmp_path):
+    (tmp_path / "a").write_bytes(b"old")
+    with pytest.raises(RuntimeError), writing(tmp_path / "a", tmp_path / "b") as (first, _):
+        first.write(b"new")
+        raise RuntimeError
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path):
+    if not os.path.exists("/dev/full"):  # noqa: PTH110
+        pytest.skip("this system has no /dev/full")
+    (tmp_path / "a").write_bytes(b"old")
+    with pytest.raises(OutputError, match="No space left"), writing(tmp_path / "a") as [file]:
+        full = os.open("/dev/full", os.O_WRONLY)
+        os.dup2(full, file.fileno())
+        os.close(full)
+        file.write(b"new" * 100_000)
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("ending", ["gz", "xz", "zst"])
+def test_the_same_bytes_compress_to_the_same_file(tmp_path, ending):
+    for name in ("a", "b"):
+        with writing(tmp_path / f"{name}.{ending}") as [file]:
+            file.write(b"le chat dort\n" * 1000)
+    assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
+    assert (tmp_path / f"a.{ending}").stat().st_size < 1000
+
+
+def test_a_folder_takes_the_place_of_an_older_one_whole(tmp_path):
+    target = tmp_path / "store"
+    for content in ("one", "two"):
+        with writing_folder(target) as temporary:
+            (temporary / content).write_text(content)
+    assert [path.name for path in target.iterdir()] == ["two"]
+    with pytest.raises(RuntimeError), writing_folder(target) as temporary:
+        (temporary / "three").write_text("3")
+        raise RuntimeError
+    assert [path.name for path in target.iterdir()] == ["two"]
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+def test_pharaoh_lines_go_both_ways():
+    assert to_pharaoh({(2, 1), (0, 0), (10, 3)}) == "0-0 2-1 10-3"
+    assert from_pharaoh("0-0 2-1 10-3\n") == {(2, 1), (0, 0), (10, 3)}
+    assert to_pharaoh([]) == "" and from_pharaoh("") == frozenset()
+
+
+@pytest.mark.parametrize("line", ["0", "a-b", "1-", "1--2", "0-0 ,"])
+def test_a_field_that_is_no_link_is_named(line):
+    with pytest.raises(ValueError, match="is not a link"):
+        from_pharaoh(line)
