@@ -1,0 +1,201 @@
+"""The tokenizer: any text to ids and back without loss, each piece with its place in the original."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from regard.config import CharacterOptions, SubwordOptions, WordOptions, parse
+from regard.errors import TokenizerError
+from regard.text.normalize import Normalized
+from regard.text.segment import SPLITS, Ids, Segmenter, SubwordSegmenter, TableSegmenter
+from regard.text.words import Span
+from regard.vocabulary import FIRST_BYTE, NUM_RESERVED, SPACE, UNK, UNKNOWN
+
+FORMAT = "regard-tokenizer/1"
+
+# Characters that must not reach a segmenter, and travel as bytes: the sign that stands for a space,
+# lone surrogates (which have no UTF-8), and line feeds (a table is stored one piece a line).
+_RAW = re.compile(f"[{SPACE}\ud800-\udfff\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """A text in pieces: what each is, its id, and which characters of the original it came from.
+
+    The space in front of a word belongs to the word's first piece but not to its span.
+    Bytes of one character all have the span of that character.
+    """
+
+    text: str
+    pieces: tuple[str, ...]
+    ids: tuple[int, ...]
+    spans: tuple[Span, ...]
+
+
+class Tokenizer:
+    """Turns text into ids and ids into text: `decode(encode(text).ids) == text` for every string."""
+
+    def __init__(
+        self, options: SubwordOptions | WordOptions | CharacterOptions, segmenter: Segmenter
+    ) -> None:
+        self.options = options
+        self.pieces = segmenter.pieces
+        self._segmenter = segmenter
+        reserved = [b""] * FIRST_BYTE + [bytes([byte]) for byte in range(256)]
+        reserved[UNK] = UNKNOWN.encode()
+        self._surfaces = reserved + [
+            piece.replace(SPACE, " ").encode("utf-8", "surrogatepass") for piece in self.pieces[NUM_RESERVED:]
+        ]
+
+    @classmethod
+    def learn(
+        cls, texts: Iterable[str], options: SubwordOptions | WordOptions | CharacterOptions
+    ) -> "Tokenizer":
+        """Learn a tokenizer from (normalised) sentences."""
+        marked = (" " + _RAW.sub("", text) for text in texts if text)
+        if isinstance(options, SubwordOptions):
+            return cls(options, SubwordSegmenter.learn(marked, options))
+        return cls(options, TableSegmenter.learn(marked, options))
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of ids."""
+        return len(self.pieces)
+
+    def encode(self, text: str | Normalized) -> Encoding:
+        """Return the pieces of a text. The spans of a normalised text lie in its original."""
+        plain = text.text if isinstance(text, Normalized) else text
+        ids = self.encode_batch([plain])[0].tolist()
+        spans = self._spans(ids, plain)
+        if isinstance(text, Normalized):
+            spans = [text.to_original(span) for span in spans]
+        original = text.original if isinstance(text, Normalized) else plain
+        return Encoding(original, tuple(self.pieces[id] for id in ids), tuple(ids), tuple(spans))
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Ids]:
+        """Return the ids of each text; the same as `encode` one by one, only faster."""
+        return self._whole(texts, self._segmenter.segment)
+
+    def sample_batch(self, texts: Sequence[str], strength: float, seed: int) -> list[Ids]:
+        """Return a random segmentation of each text, for training: a function of texts and seed.
+
+        It decodes to the same text. See `SubwordSegmenter.sample` for what `strength` means.
+        """
+        return self._whole(texts, lambda marked: self._segmenter.sample(marked, strength, seed))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of ids without `<pad>`, `<s>` and `</s>`; bytes that form no character become �."""
+        surface = b"".join(map(self._surfaces.__getitem__, ids))
+        try:
+            text = surface.decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            text = surface.decode("utf-8", "replace")
+        return text.removeprefix(" ")
+
+    def to_bytes(self) -> bytes:
+        """Return the whole tokenizer as bytes: a line of JSON, then the segmenter."""
+        header = {"format": FORMAT, "options": self.options.model_dump()}
+        return json.dumps(header).encode() + b"\n" + self._segmenter.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Tokenizer":
+        """Return the tokenizer that `to_bytes` wrote."""
+        line, _, body = data.partition(b"\n")
+        try:
+            header = json.loads(line)
+            form, values = header["format"], header["options"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise TokenizerError("these bytes are not a regard tokenizer") from None
+        if form != FORMAT:
+            raise TokenizerError(f"tokenizer of format {form!r}; this version reads {FORMAT!r}")
+        options = parse("tokenizer", values)
+        if isinstance(options, SubwordOptions):
+            return cls(options, SubwordSegmenter(body))
+        try:
+            learnt = body.decode("utf-8", "surrogatepass").split("\n")
+        except UnicodeDecodeError as error:
+            raise TokenizerError(f"the tokenizer's table is damaged ({error})") from None
+        return cls(
+            options, TableSegmenter(learnt, SPLITS[options.kind], getattr(options, "unknown", "bytes"))
+        )
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the whole tokenizer: equal hashes give equal ids."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def _whole(self, texts: Sequence[str], segment: Callable[[list[str]], list[Ids]]) -> list[Ids]:
+        """Cut texts with `segment`, sending the characters it must not see around it as bytes."""
+        if not _holds_raw("".join(texts)):
+            return segment([" " + text if text else "" for text in texts])
+        parts = [_RAW.split(" " + text) if text else [""] for text in texts]
+        ids = iter(segment(list(chain.from_iterable(parts))))
+        result = []
+        for text in texts:
+            whole = [next(ids)]
+            for raw in _RAW.findall(text):
+                codes = np.frombuffer(raw.encode("utf-8", "surrogatepass"), np.uint8)
+                whole += [FIRST_BYTE + codes.astype(np.int32), next(ids)]
+            result.append(np.concatenate(whole))
+        return result
+
+    def _spans(self, ids: Sequence[int], text: str) -> list[Span]:
+        """Return the characters each piece covers, by walking over the text beside the pieces."""
+        spans: list[Span] = []
+        place = -1  # of the space put in front of the text
+        missing = 0  # bytes still to come of the character at `place`
+        for id in ids:
+            if FIRST_BYTE <= id < NUM_RESERVED:
+                missing = missing or len(text[place].encode("utf-8", "surrogatepass"))
+                spans.append((place, place + 1))
+                missing -= 1
+                place += missing == 0
+                continue
+            length = _unknown_length(text, place) if id == UNK else len(self.pieces[id])
+            start, end = place, place + length
+            if length > 1 and (start < 0 or text[start] == " "):
+                start += 1
+            spans.append((max(start, 0), max(end, 0)))
+            place = end
+        return spans
+
+
+def _holds_raw(text: str) -> bool:
+    """Tell whether there is a raw character, ten times as fast as by searching for the pattern."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return SPACE in text or "\n" in text
+
+
+def _unknown_length(text: str, place: int) -> int:
+    """Return the length of the word, with the space before it, that `<unk>` stands for at this place."""
+    rest = _RAW.split((" " + text)[place + 1 :], maxsplit=1)[0]
+    return len(SPLITS["word"](rest)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerPair:
+    """The tokenizers of the two sides; with a joint vocabulary they are one and the same."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @classmethod
+    def learn(
+        cls,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        options: SubwordOptions | WordOptions | CharacterOptions,
+    ) -> "TokenizerPair":
+        """Learn one tokenizer from both sides, or one from each, as the options say."""
+        if options.joint:
+            tokenizer = Tokenizer.learn(chain(sources, targets), options)
+            return cls(tokenizer, tokenizer)
+        return cls(Tokenizer.learn(sources, options), Tokenizer.learn(targets, options))
