@@ -1,0 +1,1 @@
+"""From a user's files to training batches: reading, checking, storing, batching."""

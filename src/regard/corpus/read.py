@@ -1,0 +1,158 @@
+"""The road from a user's files to sentence pairs: which format, which languages, and the pairs in order."""
+
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+
+from regard.corpus.input_file import MAX_LINE_BYTES, Format, InputFile, Pair
+from regard.corpus.language_codes import Languages, language_of_ending, matches, normalised
+from regard.corpus.po_format import po
+from regard.corpus.table_formats import jsonl, parquet, tsv
+from regard.corpus.xml_formats import tmx, xliff
+from regard.errors import CorpusError, UnequalError
+from regard.files import without_compression
+
+__all__ = ["MAX_LINE_BYTES", "Corpus", "Pair", "open_corpus"]
+
+_ONE_FILE_FORMATS: dict[str, Callable[[Path, Languages], Format]] = {
+    ".tmx": tmx,
+    ".xlf": xliff,
+    ".xliff": xliff,
+    ".po": po,
+    ".tsv": tsv,
+    ".jsonl": jsonl,
+    ".ndjson": jsonl,
+    ".parquet": parquet,
+}
+_PROGRESS_PAIRS = 1000
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A parallel corpus on disk, checked as far as its first lines; pairs() reads it."""
+
+    paths: tuple[Path, ...]
+    source_language: str | None
+    target_language: str | None
+    place: str  # what Pair.line counts: "line" or "row"
+    num_bytes: int
+    _pairs: Callable[[Sequence[InputFile], Counter[str]], Iterator[Pair]] = field(repr=False)
+    # What the last run of pairs() read over, by reason.
+    skipped: Counter[str] = field(default_factory=Counter, init=False)
+
+    def pairs(self, on_progress: Callable[[int], None] | None = None) -> Iterator[Pair]:
+        """Yield the pairs in order, from the start at each call.
+
+        `on_progress` is told how many bytes on disk have been consumed.
+        Raises CorpusError for what cannot be read, once all pairs before it have been yielded.
+        """
+        self.skipped.clear()
+        with ExitStack() as stack:
+            files = [stack.enter_context(InputFile(path)) for path in self.paths]
+            number = 0
+            for number, pair in enumerate(self._pairs(files, self.skipped), 1):
+                yield pair
+                if on_progress is not None and number % _PROGRESS_PAIRS == 0:
+                    on_progress(sum(file.position() for file in files))
+        if number == 0:
+            reasons = ", ".join(f"{reason}: {count:,}" for reason, count in self.skipped.items())
+            raise CorpusError(
+                f"{' and '.join(map(str, self.paths))}: no sentence pair in it"
+                + (f" (read over: {reasons})" if reasons else "")
+                + "; check that these are the right files and languages"
+            )
+        if on_progress is not None:
+            on_progress(self.num_bytes)
+
+
+def open_corpus(
+    paths: Sequence[Path | str], source_language: str | None = None, target_language: str | None = None
+) -> Corpus:
+    """Return the corpus in two plain files, line by line, or in one file that holds both languages.
+
+    Languages that are not given are taken from the file or its name. In two files the first is always
+    the source; one file is read in the direction asked for. Raises CorpusError for files that cannot be read.
+    """
+    files = tuple(map(Path, paths))
+    if len(files) not in (1, 2):
+        raise CorpusError(f"{len(files)} files; give two plain ones, source and target, or one with both")
+    num_bytes = sum(map(_checked_size, files))
+    wanted = Languages(
+        None if source_language is None else normalised(source_language),
+        None if target_language is None else normalised(target_language),
+    )
+    if len(files) == 2:
+        format_ = _plain(files[0], files[1], wanted)
+    else:
+        ending = without_compression(files[0]).suffix.lower()
+        if ending not in _ONE_FILE_FORMATS:
+            raise CorpusError(
+                f"{files[0]}: one file alone must end in {', '.join(_ONE_FILE_FORMATS)}; "
+                "of plain text two files are needed, source and target"
+            )
+        format_ = _ONE_FILE_FORMATS[ending](files[0], wanted)
+    languages = format_.languages
+    return Corpus(files, languages.source, languages.target, format_.place, num_bytes, format_.pairs)
+
+
+def _checked_size(path: Path) -> int:
+    """Return the size of a file that can be read more than once and is not empty."""
+    try:
+        status = path.stat()
+    except FileNotFoundError as error:
+        raise CorpusError(f"{path}: no such file; check the name") from error
+    except OSError as error:
+        raise CorpusError(
+            f"{path}: cannot be opened ({error.strerror}); check the name and permissions"
+        ) from error
+    if stat.S_ISDIR(status.st_mode):
+        raise CorpusError(f"{path}: is a folder; name the file in it")
+    if not stat.S_ISREG(status.st_mode):
+        raise CorpusError(f"{path}: not a regular file, but it is read more than once; save it to one first")
+    if status.st_size == 0:
+        raise CorpusError(f"{path}: is empty; check how it was made")
+    return status.st_size
+
+
+def _plain(source_path: Path, target_path: Path, wanted: Languages) -> Format:
+    """Return how to read two plain files, in which the same line holds the same sentence."""
+    for path in (source_path, target_path):
+        with InputFile(path) as file:
+            next(file.lines(), None)  # a wrong encoding or compression shows now and not an hour later
+    source_language = _plain_language(source_path, "source", wanted.source)
+    target_language = _plain_language(target_path, "target", wanted.target)
+
+    def pairs(files: Sequence[InputFile], _: Counter[str]) -> Iterator[Pair]:
+        source_file, target_file = files
+        sources, targets = source_file.lines(), target_file.lines()
+        number = 0
+        for number, (source, target) in enumerate(zip_longest(sources, targets), 1):
+            if source is None or target is None:
+                break
+            yield Pair(number, source, target)
+        else:
+            return
+        num_source = number - (source is None) + sum(1 for _ in sources)
+        num_target = number - (target is None) + sum(1 for _ in targets)
+        raise UnequalError(
+            f"{source_path} has {num_source:,} lines and {target_path} has {num_target:,}; "
+            "run `regard inspect` on the two files to see where they part",
+            num_source,
+            num_target,
+        )
+
+    return Format(Languages(source_language, target_language), pairs)
+
+
+def _plain_language(path: Path, side: str, wanted: str | None) -> str | None:
+    named = language_of_ending(path)
+    if named is not None and wanted is not None and not matches(named, wanted):
+        raise CorpusError(
+            f"{path}: its name says {named!r} but the {side} language was given as {wanted!r}; "
+            "the first file is the source: swap the files or the languages"
+        )
+    return wanted or named
