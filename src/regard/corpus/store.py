@@ -1,0 +1,193 @@
+"""The corpus as ids in memory-mapped files: built in one streaming pass, read without loading.
+
+A store is a folder:
+
+| file                                  | holds                                                     |
+|---------------------------------------|-----------------------------------------------------------|
+| `source.ids`, `target.ids`            | all ids end to end, 16 or 32 bits each, no special ids    |
+| `source.offsets`, `target.offsets`    | where each sentence starts, 64 bits; one more at the end  |
+| `lines`                               | the line of the corpus each pair came from, 64 bits       |
+| `store.json`                          | format, counts, widths, hashes of the tokenizers          |
+"""
+
+import json
+import mmap
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.contract import Ids, Ragged
+from regard.corpus.parallel import chunked, map_in_threads, num_cores
+from regard.corpus.read import Pair
+from regard.errors import CorpusError
+from regard.files import writing_folder
+from regard.text.normalize import normalize
+from regard.text.tokenizer import Tokenizer, TokenizerPair
+
+FORMAT = "regard-store/1"
+_CHUNK_PAIRS = 4096  # with small ones the threads would wait for each other more than they work
+
+
+@dataclass(frozen=True, slots=True)
+class _EncodedChunk:
+    source: Ragged
+    target: Ragged
+    lines_B: Ids
+
+
+def _encode(tokenizer: Tokenizer, texts: list[str]) -> Ragged:
+    rows = Ragged.of(tokenizer.encode_batch(texts))
+    return Ragged(rows.flat.astype(_width(tokenizer)), rows.lengths_B)
+
+
+def _width(tokenizer: Tokenizer) -> type[np.uint16] | type[np.uint32]:
+    return np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32
+
+
+def build_store(
+    pairs: Iterable[Pair],
+    tokenizers: TokenizerPair,
+    folder: Path,
+    *,
+    num_threads: int | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> "Store":
+    """Write all pairs as ids into a new folder, whole or not at all, and open it.
+
+    One thread reads and writes, the others tokenise (SentencePiece works outside Python, so they run at
+    the same time); memory does not grow with the corpus.
+    `on_progress` is called with the number of pairs stored so far.
+    """
+
+    def encode(chunk: list[Pair]) -> _EncodedChunk:
+        return _EncodedChunk(
+            _encode(tokenizers.source, [normalize(pair.source, fold_quotes=True) for pair in chunk]),
+            _encode(tokenizers.target, [normalize(pair.target) for pair in chunk]),
+            np.array([pair.line for pair in chunk], np.int64),
+        )
+
+    with writing_folder(folder) as temporary:
+        with _SideWriter(temporary, "source") as source, _SideWriter(temporary, "target") as target:
+            num_pairs = 0
+            with (temporary / "lines").open("wb") as lines_file:
+                for encoded in map_in_threads(
+                    encode, chunked(pairs, _CHUNK_PAIRS), num_threads or num_cores()
+                ):
+                    source.add(encoded.source)
+                    target.add(encoded.target)
+                    encoded.lines_B.astype("<u8").tofile(lines_file)
+                    num_pairs += len(encoded.source.lengths_B)
+                    if on_progress:
+                        on_progress(num_pairs)
+        meta = {
+            "format": FORMAT,
+            "num_pairs": num_pairs,
+            "source": {"num_ids": source.num_ids, "bits": 8 * _width(tokenizers.source)().itemsize},
+            "target": {"num_ids": target.num_ids, "bits": 8 * _width(tokenizers.target)().itemsize},
+            "tokenizers": [tokenizers.source.sha256, tokenizers.target.sha256],
+        }
+        (temporary / "store.json").write_text(json.dumps(meta, indent=1) + "\n")
+    return Store(folder)
+
+
+class _SideWriter:
+    """Appends the sentences of one side to its two files."""
+
+    def __init__(self, folder: Path, side: str) -> None:
+        self._ids: IO[bytes] = (folder / f"{side}.ids").open("wb")
+        self._offsets: IO[bytes] = (folder / f"{side}.offsets").open("wb")
+        self.num_ids = 0
+        np.zeros(1, "<u8").tofile(self._offsets)
+
+    def add(self, sentences: Ragged) -> None:
+        sentences.flat.astype(sentences.flat.dtype.newbyteorder("<"), copy=False).tofile(self._ids)
+        (self.num_ids + np.cumsum(sentences.lengths_B)).astype("<u8").tofile(self._offsets)
+        self.num_ids += len(sentences.flat)
+
+    def __enter__(self) -> "_SideWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ids.close()
+        self._offsets.close()
+
+
+class Store:
+    """A corpus of ids on disk. Sentences are fetched by number; nothing else is held in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            meta = json.loads((folder / "store.json").read_text())
+        except (OSError, ValueError) as error:
+            raise CorpusError(
+                f"{folder}: not a store of regard ({error}); prepare the corpus again"
+            ) from None
+        if meta.get("format") != FORMAT:
+            raise CorpusError(
+                f"{folder}: store of format {meta.get('format')!r}; this version reads {FORMAT!r}"
+            )
+        self.num_pairs: int = meta["num_pairs"]
+        self.tokenizer_hashes: tuple[str, str] = tuple(meta["tokenizers"])
+        self._maps: list[mmap.mmap] = []
+        sides = {}
+        for side in ("source", "target"):
+            width = np.dtype(f"<u{meta[side]['bits'] // 8}")
+            sides[side] = _Side(
+                self._map(f"{side}.ids", width, meta[side]["num_ids"]),
+                self._map(f"{side}.offsets", np.dtype("<u8"), self.num_pairs + 1),
+            )
+        self.source, self.target = sides["source"], sides["target"]
+        self._lines = self._map("lines", np.dtype("<u8"), self.num_pairs)
+
+    def _map(self, name: str, width: np.dtype[np.unsignedinteger], count: int) -> NDArray[np.unsignedinteger]:
+        path = self.folder / name
+        expected = count * width.itemsize
+        actual = path.stat().st_size if path.exists() else -1
+        if actual != expected:
+            raise CorpusError(f"{path}: damaged ({actual} bytes, not {expected}); prepare the corpus again")
+        if count == 0:  # an empty file cannot be mapped
+            return np.empty(0, width)
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._maps.append(mapped)
+        return np.frombuffer(mapped, width)
+
+    def __len__(self) -> int:
+        return self.num_pairs
+
+    def lines(self, pairs_B: Ids) -> Ids:
+        """Return the lines of the corpus that these pairs came from."""
+        return self._lines[pairs_B].astype(np.int64)
+
+    def release(self) -> None:
+        """Let go of the pages read so far; they stay in the system's cache and come back when needed.
+
+        Without this a long training would show the whole corpus as resident memory.
+        """
+        if hasattr(mmap, "MADV_DONTNEED"):
+            for mapped in self._maps:
+                mapped.madvise(mmap.MADV_DONTNEED)
+
+
+class _Side:
+    """The sentences of one language."""
+
+    def __init__(self, ids: NDArray[np.unsignedinteger], offsets: NDArray[np.unsignedinteger]) -> None:
+        self._ids = ids
+        self._offsets = offsets
+
+    def lengths(self, pairs_B: Ids) -> Ids:
+        """Return the number of ids of each sentence."""
+        return (self._offsets[pairs_B + 1] - self._offsets[pairs_B]).astype(np.int64)
+
+    def fetch(self, pairs_B: Ids) -> Ragged:
+        """Return the ids of these sentences."""
+        starts, ends = self._offsets[pairs_B].tolist(), self._offsets[pairs_B + 1].tolist()
+        rows = [self._ids[start:end] for start, end in zip(starts, ends, strict=True)]
+        flat = np.concatenate(rows) if rows else np.empty(0, np.int64)
+        return Ragged(flat, self.lengths(pairs_B))
