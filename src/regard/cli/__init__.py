@@ -1,0 +1,76 @@
+"""The command line: one short module per verb, and errors turned into exit codes.
+
+Nothing heavy is imported before a verb runs, so that `--help` answers at once.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import regard
+from regard.cli import doctor, inspect, sample
+from regard.errors import ConfigError, RegardError
+
+_VERBS = (inspect, sample, doctor)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run `regard` and exit: 0 when done, 2 for the user's mistake, 130 when interrupted."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run `regard` with these arguments and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(
+                errors="backslashreplace"
+            )  # a terminal that cannot show é must not end the work
+    debug = "--debug" in arguments
+    try:
+        options = _parser().parse_args([argument for argument in arguments if argument != "--debug"])
+        return int(options.run(options) or 0)
+    except RegardError as error:
+        if debug:
+            raise
+        print(f"regard: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        print("regard: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone (`regard ... | head`); the interpreter must not try again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose mistakes are errors like all others: one line, exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message}; see `{self.prog} --help`")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="regard",
+        description="Neural machine translation that shows where it looks.",
+        epilog="`regard VERB --help` tells more. `--debug` anywhere shows the traceback of an error.",
+    )
+    parser.add_argument("--version", action="version", version=f"regard {regard.__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    for verb in _VERBS:
+        one = verbs.add_parser(
+            verb.NAME,
+            help=verb.HELP,
+            description=verb.DESCRIPTION,
+            epilog=verb.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        verb.add_arguments(one)
+        one.set_defaults(run=verb.run)
+    return parser

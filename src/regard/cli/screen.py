@@ -1,0 +1,57 @@
+"""What the command line shows while it works: bars on a terminal, now and then a line elsewhere."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from typing import Protocol
+
+_PATIENCE_SECONDS = 2.0  # nothing is shown for work that is done by then
+_LINE_EVERY_SECONDS = 10.0
+
+
+class Progress(Protocol):
+    """Is told what is being done, how much of it is done, and of how much."""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Show it."""
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Progress]:
+    """Show progress on standard error: a bar for each stage on a terminal, plain lines elsewhere."""
+    if not sys.stderr.isatty():
+        yield _plain_lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeRemainingColumn(),
+    )
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total)
+            bars.update(tasks[stage], completed=done, total=total)
+
+        yield show
+
+
+def _plain_lines() -> Progress:
+    started = last = time.monotonic()
+
+    def show(stage: str, done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - started > _PATIENCE_SECONDS and now - last > _LINE_EVERY_SECONDS:
+            print(f"{stage}: {100 * done // max(1, total)} %", file=sys.stderr, flush=True)
+            last = now
+
+    return show

@@ -1,0 +1,194 @@
+"""The command line as a user meets it: a process, its output, its exit code."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import regard
+from regard.cli import run
+
+COMMAND = [sys.executable, "-m", "regard"]
+VERBS = ["inspect", "sample", "doctor"]
+
+
+def call(*arguments, **options):
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, **options)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    done = call("sample", "--pairs", 300, "--out", folder)
+    assert done.returncode == 0 and "300 pairs" in done.stdout
+    return folder
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([verb, "--help"] for verb in VERBS)])
+def test_help_answers_at_once_and_gives_examples(arguments):
+    seconds = []
+    for _ in range(5):
+        started = time.perf_counter()
+        done = call(*arguments)
+        seconds.append(time.perf_counter() - started)
+        assert done.returncode == 0 and "usage: regard" in done.stdout
+    assert min(seconds) < 0.3
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys, regard.cli; print([m for m in ('torch', 'numpy', 'pydantic', 'rich', 'regex') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_the_version_is_told():
+    assert call("--version").stdout == f"regard {regard.__version__}\n"
+
+
+def test_a_sample_corpus_has_three_files_of_the_same_length(corpus):
+    assert {path.name for path in corpus.iterdir()} == {"sample.fr", "sample.en", "sample.align"}
+    assert {len(path.read_text().splitlines()) for path in corpus.iterdir()} == {300}
+
+
+def test_inspect_prints_a_report_and_writes_a_clean_copy(corpus, tmp_path):
+    lines = (corpus / "sample.fr").read_text().splitlines()
+    lines[41] = ""
+    (tmp_path / "a.fr").write_text("\n".join(lines) + "\n")
+    (tmp_path / "a.en").write_text((corpus / "sample.en").read_text())
+    done = call("inspect", tmp_path / "a.fr", tmp_path / "a.en", "--clean", tmp_path / "good")
+    assert done.returncode == 0, done.stderr
+    assert "fr -> en" in done.stdout and "300 pairs" in done.stdout
+    assert "PROBLEM empty: 1" in done.stdout and "line 42: source is empty" in done.stdout
+    assert "empty 1" in done.stdout.splitlines()[-1]
+    good = [len((tmp_path / name).read_text().splitlines()) for name in ("good.fr", "good.en")]
+    assert good[0] == good[1] < 300
+
+
+def test_inspect_speaks_json(corpus):
+    done = call("inspect", corpus / "sample.fr", corpus / "sample.en", "--json")
+    report = json.loads(done.stdout)
+    assert report["pairs"] == 300 and report["source_language"] == "fr" and report["clean"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "VERB"),
+        (["inspekt"], "invalid choice: 'inspekt'"),
+        (["inspect", "nowhere.fr", "nowhere.en"], "nowhere.fr: no such file"),
+        (["inspect", "."], "is a folder"),
+        (["sample"], "--out"),
+        (["sample", "--out", "x", "--pairs", "0"], "--pairs 0 is not valid"),
+        (["sample", "--out", "x", "--pairs", "many"], "invalid int value"),
+        (["inspect", "a.tmx", "--keep"], "expected one argument"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_two(arguments, message, tmp_path):
+    done = call(*arguments, cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("regard: ") and done.stderr.count("\n") == 1
+    assert message in done.stderr
+
+
+def test_wrong_options_fail_before_the_work(corpus, tmp_path):
+    (tmp_path / "good.fr").write_text("mine\n")
+    done = call("inspect", corpus / "sample.fr", corpus / "sample.en", "--clean", tmp_path / "good")
+    assert done.returncode == 2 and "exists already" in done.stderr and done.stdout == ""
+    assert (tmp_path / "good.fr").read_text() == "mine\n"
+    done = call(
+        "inspect", corpus / "sample.fr", corpus / "sample.en", "--clean", tmp_path / "x", "--keep", "lenght"
+    )
+    assert done.returncode == 2 and "'lenght' is not a rule" in done.stderr
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    done = call("inspect", tmp_path / "nowhere.fr", tmp_path / "nowhere.en", "--debug")
+    assert done.returncode != 0 and "Traceback" in done.stderr
+
+
+def test_an_interrupt_ends_with_130_and_leaves_nothing(tmp_path):
+    process = subprocess.Popen(
+        [*COMMAND, "sample", "--pairs", "10000000", "--out", tmp_path / "out"], stderr=subprocess.PIPE
+    )
+    while not list(tmp_path.glob("out/.*.part")):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 130 and errors.decode() == "regard: interrupted\n"
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_reader_that_leaves_early_is_no_error(corpus):
+    command = f"{sys.executable} -m regard inspect {corpus}/sample.fr {corpus}/sample.en --json | head -c 10; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr and done.returncode in (0, 141)
+
+
+def test_a_terminal_without_unicode_is_no_error(corpus):
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    done = call("inspect", corpus / "sample.fr", corpus / "sample.en", env=environment)
+    assert done.returncode == 0 and "\\u2588" in done.stdout
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = call("sample", "--pairs", 10, "--out", tmp_path / "file")
+    assert done.returncode == 2 and "cannot be written" in done.stderr
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("regard.cli.screen._PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr("regard.cli.screen._LINE_EVERY_SECONDS", -1.0)
+    assert run(["sample", "--pairs", "2000", "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().err.splitlines() == ["making pairs: 50 %", "making pairs: 100 %"]
+
+
+def test_progress_is_a_bar_on_a_terminal(tmp_path):
+    import pty
+
+    reader, writer = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "sample", "--pairs", "6000", "--out", tmp_path], stderr=writer, stdout=subprocess.PIPE
+    )
+    os.close(writer)
+    shown = b""
+    while True:
+        try:
+            chunk = os.read(reader, 1 << 16)
+        except OSError:  # the other end has gone
+            break
+        if not chunk:
+            break
+        shown += chunk
+    os.close(reader)
+    process.communicate()
+    assert process.returncode == 0 and b"making pairs" in shown and "━".encode() in shown
+
+
+def test_the_doctor_reports_this_machine():
+    done = call("doctor", "--json", timeout=110)
+    findings = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert findings["Python"]["value"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}")
+    assert int(findings["cores"]["value"].split()[0]) >= 1
+    assert findings["temporary folder"]["fine"]
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        assert "float32" not in findings
+    else:
+        assert findings["float32"]["value"] == "works"
+
+
+def test_the_doctor_survives_a_precision_that_kills_the_process(monkeypatch):
+    pytest.importorskip("torch", reason="precisions are probed with torch")
+    from regard import doctor
+
+    monkeypatch.setitem(doctor._PROBES, "bfloat16", "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
+    results = doctor.probe_precisions()
+    assert results["float32"] == "works"
+    assert results["bfloat16"] == "dies with SIGILL; not used"
+    assert list(results) == list(doctor._PROBES)
