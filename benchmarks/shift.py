@@ -12,20 +12,18 @@ import time
 from itertools import islice
 
 from regard.corpus.read import open_corpus
-from regard.corpus.shift import BLOCK_PAIRS, Shift, ShiftFinder, learn_companions
+from regard.corpus.shift import BLOCK_PAIRS, Block, Shift, features, find_shifts, judge, learn_judges
 
 
 def find(pairs: list[tuple[str, str]]) -> list[Shift]:
     """Return the shifts that `regard inspect` would report for these pairs."""
-    blocks = [pairs[start : start + BLOCK_PAIRS] for start in range(0, len(pairs), BLOCK_PAIRS)]
-    companions = learn_companions(blocks[:150])
-    if companions is None:
-        return []
-    finder = ShiftFinder()
-    finder.add(
-        companions.source([source for source, _ in pairs]), companions.target([target for _, target in pairs])
-    )
-    return finder.finish()
+    sources, targets = [features(source) for source, _ in pairs], [features(target) for _, target in pairs]
+    blocks = [
+        Block(number, sources[start : start + BLOCK_PAIRS], targets[start : start + BLOCK_PAIRS])
+        for number, start in enumerate(range(0, len(pairs), BLOCK_PAIRS))
+    ]
+    judges = learn_judges(blocks[:150])
+    return find_shifts([judge(judges, 0, sources, targets)]) if judges else []
 
 
 def main() -> None:

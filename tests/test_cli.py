@@ -127,6 +127,52 @@ def test_a_reader_that_leaves_early_is_no_error(corpus):
     assert "Traceback" not in done.stderr and done.returncode in (0, 141)
 
 
+@pytest.mark.parametrize("arguments", [["doctor"], ["--version"]])
+def test_output_that_cannot_be_written_is_one_line(arguments):
+    if not os.path.exists("/dev/full"):  # noqa: PTH110
+        pytest.skip("this system has no /dev/full")
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert "Traceback" not in done.stderr
+    if arguments == ["doctor"]:
+        assert done.returncode == 2 and done.stderr == "regard: No space left on device\n"
+
+
+def test_a_termination_leaves_no_temporary_file(tmp_path):
+    process = subprocess.Popen(
+        [*COMMAND, "sample", "--pairs", "10000000", "--out", tmp_path / "out"], stderr=subprocess.PIPE
+    )
+    while not list(tmp_path.glob("out/.*.part")):
+        time.sleep(0.02)
+    process.terminate()
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 143 and errors == b""
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_folder_with_modules_of_the_same_name_does_no_harm(corpus, tmp_path, monkeypatch):
+    for name in ("random.py", "regex.py", "numpy.py"):
+        (tmp_path / name).write_text("raise SystemExit('imported from the current folder')\n")
+    big = tmp_path / "big"
+    assert call("sample", "--pairs", 12000, "--out", big).returncode == 0
+    regard_command = [sys.executable, "-P", "-m", "regard"]
+    done = subprocess.run(
+        [*regard_command, "inspect", big / "sample.fr", big / "sample.en"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_fault_of_ours_is_one_line_too(monkeypatch, capsys):
+    from regard.cli import doctor
+
+    monkeypatch.setattr(doctor, "run", lambda options: 1 / 0)
+    assert run(["doctor"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 def test_a_terminal_without_unicode_is_no_error(corpus):
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
     done = call("inspect", corpus / "sample.fr", corpus / "sample.en", env=environment)

@@ -14,7 +14,7 @@ BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 
 
 def blocks(document):
-    return [(match[1], match[2]) for match in BLOCK.finditer(document.read_text())]
+    return [(match[1], match[2]) for match in BLOCK.finditer(document.read_text(encoding="utf-8"))]
 
 
 @pytest.mark.parametrize("document", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name)
@@ -43,10 +43,10 @@ def check_console(code, folder):
 
 def test_links_between_documents_lead_somewhere():
     for document in [*DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
-        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text()):
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
 
 
 def test_decisions_are_short():
     for decision in (ROOT / "docs" / "decisions").glob("*.md"):
-        assert len(decision.read_text().splitlines()) <= 40, decision.name
+        assert len(decision.read_text(encoding="utf-8").splitlines()) <= 40, decision.name

@@ -1,10 +1,12 @@
+import gc
 import os
+import pickle
 import stat
 
 import pytest
 
 from regard.align import from_pharaoh, to_pharaoh
-from regard.errors import OutputError
+from regard.errors import CorpusError, MissingExtraError, OutputError, UnequalError
 from regard.files import writing, writing_folder
 
 
@@ -58,14 +60,43 @@ def test_the_same_bytes_compress_to_the_same_file(tmp_path, ending):
 def test_a_folder_takes_the_place_of_an_older_one_whole(tmp_path):
     target = tmp_path / "store"
     for content in ("one", "two"):
-        with writing_folder(target) as temporary:
-            (temporary / content).write_text(content)
-    assert [path.name for path in target.iterdir()] == ["two"]
-    with pytest.raises(RuntimeError), writing_folder(target) as temporary:
-        (temporary / "three").write_text("3")
+        with writing_folder(target, "mark") as temporary:
+            (temporary / "mark").write_text(content)
+    assert (target / "mark").read_text() == "two"
+    with pytest.raises(RuntimeError), writing_folder(target, "mark") as temporary:
+        (temporary / "mark").write_text("three")
         raise RuntimeError
-    assert [path.name for path in target.iterdir()] == ["two"]
+    assert (target / "mark").read_text() == "two"
     assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
+def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
+    (tmp_path / "file").write_text("mine")
+    for name in ("thesis", "file"):
+        with pytest.raises(OutputError, match="not ours to replace"), writing_folder(tmp_path / name, "mark"):
+            pass
+    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
+    (tmp_path / "empty").mkdir()
+    with writing_folder(tmp_path / "empty", "mark") as temporary:
+        (temporary / "mark").write_text("x")
+    assert (tmp_path / "empty" / "mark").exists()
+
+
+@pytest.mark.parametrize("name", ["a", "a.gz", "a.xz", "a.zst"])
+def test_a_failure_is_the_only_thing_heard_of(tmp_path, name, capfd):
+    with pytest.raises(KeyboardInterrupt), writing(tmp_path / name) as [file]:
+        file.write(b"x" * 100_000)
+        raise KeyboardInterrupt
+    gc.collect()
+    assert capfd.readouterr().err == "" and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [CorpusError("a"), UnequalError("a", 1, 2), MissingExtraError("x", "y")])
+def test_errors_survive_the_way_from_a_worker(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error) and str(again) == str(error)
 
 
 def test_pharaoh_lines_go_both_ways():

@@ -1,12 +1,18 @@
 import json
 import random
+from itertools import islice
+from pathlib import Path
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from regard.corpus.checks import RULES, check_pair
-from regard.corpus.inspect import clean, inspect
+from regard.corpus.inspect import _stretches, clean, inspect
 from regard.corpus.read import open_corpus
-from regard.corpus.shift import learn_companions
+from regard.corpus.shift import MAX_OFFSET, OFFSETS, Shift, find_shifts
+from regard.corpus.write import output_paths
 from regard.errors import ConfigError, OutputError
 from regard.sample import generate
 
@@ -50,6 +56,15 @@ def lines_by_rule(report):
         ("le 14/07/1992", "7/14/92", []),
         ("les années 1970", "the 70s", []),
         ("deux chats", "2 cats", []),
+        ("٣ كتب", "3 books", []),
+        ("9" * 5000, "8" * 5000, ["numbers"]),
+        ("„MENÜ“ et “CAFÉ”, LIBERTÉ… Ü–", "Fine", []),
+        ("%s을(를) 삭제했습니다.", "Deleted %s.", []),
+        ("un\ndeux\ttrois", "one\ntwo", []),
+        ("\ud800 half", "half a character", ["utf8"]),
+        ("Paris", "Paris", []),
+        ("KakaoTalk 12", "KakaoTalk 12", []),
+        ("In 2012 118 people died.", "2012년에 118명이 죽었다.", []),
     ],
 )
 def test_a_pair_is_judged_by_hand(source, target, rules):
@@ -121,12 +136,51 @@ def test_a_corpus_shifted_from_end_to_end_is_found(tmp_path):
     assert (found.offset, found.first_line) == (1, 1) and found.last_line > 9990
 
 
-def test_sides_that_have_nothing_in_common_teach_nothing():
-    rng = random.Random(1)
+def test_a_line_lost_in_the_middle_shifts_all_that_follows(tmp_path):
+    corpus = write(tmp_path, PAIRS[:4000])
+    targets = [target for _, target in PAIRS[:4000]]
+    del targets[1700]
+    (tmp_path / "a.en").write_text("".join(target + "\n" for target in targets))
+    [found] = inspect(corpus).shifts
+    assert found.offset == -1 and abs(found.first_line - 1701) <= 3 and found.last_line >= 3997
+
+
+def test_sides_that_have_nothing_in_common_are_a_loud_problem(tmp_path):
     targets = [target for _, target in PAIRS[:2000]]
-    rng.shuffle(targets)
-    pairs = [(source, target) for (source, _), target in zip(PAIRS, targets, strict=False)]
-    assert learn_companions([pairs[start : start + 100] for start in range(0, 2000, 100)]) is None
+    random.Random(1).shuffle(targets)
+    report = inspect(
+        write(tmp_path, [(source, target) for (source, _), target in zip(PAIRS, targets, strict=False)])
+    )
+    assert report.unrelated and report.to_json()["unrelated"]
+
+
+@given(st.lists(st.integers(1, 9), min_size=40, max_size=60))
+def test_shifts_do_not_depend_on_how_the_corpus_is_cut(sizes):
+    pairs = [(str(number), str(number)) for number in range(sum(sizes))]
+    iterator = iter(pairs)
+    chunks = [list(islice(iterator, size)) for size in sizes]
+    judged = [
+        (stretch.first + place, stretch.pairs[place])
+        for stretch in _stretches(chunks)
+        for place in range(stretch.begin, stretch.end)
+    ]
+    assert judged == list(enumerate(pairs))
+    for stretch in _stretches(chunks):
+        around = range(stretch.begin - MAX_OFFSET, stretch.end + MAX_OFFSET)
+        for place in around:
+            number = stretch.first + place
+            if 0 <= number < len(pairs):
+                assert stretch.pairs[place] == pairs[number]
+
+
+def test_the_most_likely_offsets_by_hand():
+    nearness = np.zeros((60, len(OFFSETS)), np.float32)
+    nearness[:, OFFSETS.index(0)] = 0.5
+    nearness[20:40] = 0
+    nearness[20:40, OFFSETS.index(2)] = 0.5
+    assert find_shifts([nearness[:7], nearness[7:]]) == [Shift(20, 40, 2)]
+    nearness[23:40] = nearness[0]  # three lines are too few to be believed
+    assert find_shifts([nearness]) == []
 
 
 def test_unequal_files_are_reported_and_not_refused(tmp_path):
@@ -154,7 +208,7 @@ def test_a_language_nobody_knows_is_noted_and_not_checked(tmp_path):
         (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in PAIRS[:50]))
     report = inspect(open_corpus([tmp_path / "a.x", tmp_path / "b.en"], source_language="tlh"))
     assert any("tlh" in note for note in report.notes)
-    assert any("shifted blocks" in note for note in report.notes)
+    assert any("fewer than 150 pairs" in note for note in report.notes)
 
 
 def test_a_clean_copy_is_sound_and_every_removal_is_counted(tmp_path):
@@ -191,7 +245,9 @@ def test_line_breaks_inside_a_segment_do_not_break_lines(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({"fr": "un\ndeux\ttrois", "en": "one\ntwo"}) + "\n")
     corpus = open_corpus([tmp_path / "a.jsonl"])
     clean(corpus, inspect(corpus), tmp_path / "good", keep=list(RULES))
-    assert (tmp_path / "good.fr").read_text() == "un deux trois\n"
+    assert (tmp_path / "good.fr").read_text() == "un deux\ttrois\n"
+    clean(corpus, inspect(corpus), tmp_path / "good.tsv", keep=list(RULES))
+    assert (tmp_path / "good.tsv").read_text() == "un deux trois\tone two\n"
 
 
 def test_cleaning_never_overwrites_a_file(tmp_path):
@@ -200,6 +256,29 @@ def test_cleaning_never_overwrites_a_file(tmp_path):
     with pytest.raises(OutputError, match="exists already"):
         clean(corpus, inspect(corpus), tmp_path / "a")
     assert (tmp_path / "a.fr").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["", ".", "folder", "good.tmx", "good.csv.gz"])
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(tmp_path, name):
+    corpus = write(tmp_path, PAIRS[:5])
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OutputError, match=r"is a folder|cannot be written as"):
+        output_paths(tmp_path / name, corpus)
+    with pytest.raises(OutputError, match="is a folder"):
+        output_paths(Path(), corpus)
+
+
+def test_lines_without_a_partner_are_counted_when_cleaning(tmp_path):
+    corpus = write(tmp_path, PAIRS[:30])
+    (tmp_path / "a.en").write_text("".join(target + "\n" for _, target in PAIRS[:28]))
+    assert clean(corpus, inspect(corpus), tmp_path / "good").num_unpaired == 2
+
+
+def test_swapped_files_are_noticed(tmp_path):
+    for side, name in enumerate(("a.en", "a.fr")):
+        (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in PAIRS[:200]))
+    report = inspect(open_corpus([tmp_path / "a.en", tmp_path / "a.fr"]))
+    assert any("swapped" in note for note in report.notes)
 
 
 def test_an_unknown_rule_to_keep_is_refused(tmp_path):
@@ -220,4 +299,5 @@ def test_workers_find_what_one_process_finds(tmp_path, monkeypatch):
     corpus = write(tmp_path, pairs)
     alone = inspect(corpus).to_json()
     monkeypatch.setattr("regard.corpus.inspect._PARALLEL_BYTES", 0)
+    monkeypatch.setattr("regard.corpus.inspect.num_cores", lambda: 2)
     assert inspect(corpus).to_json() == alone

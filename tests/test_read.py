@@ -225,7 +225,8 @@ def test_languages_are_taken_on_trust_where_nothing_tells(write: Write) -> None:
         ("tgt\tsrc", (2, "y", "x")),
         ("score\ttarget\tsource", (2, "z", "y")),
         ("no\tno", (1, "no", "no")),
-        ("en\tfr\tHello", (1, "en", "fr")),
+        ("en\tfr\tscore", (2, "x", "y")),
+        ("id\ten\tfr", (2, "y", "z")),
         ("is\tthe", (1, "is", "the")),
     ],
 )
@@ -242,6 +243,12 @@ def test_columns_are_picked_by_the_languages_of_the_header(write: Write) -> None
     path = write("a.tsv", "de\ten\tfr\nd\te\tf\n")
     assert read(path, source="fr", target="de") == [(2, "f", "d")]
     with pytest.raises(CorpusError, match=r"holds de, en, fr, not just two.*name the source"):
+        open_corpus([path])
+
+
+def test_columns_that_nothing_names_are_not_guessed(write: Write) -> None:
+    path = write("a.tsv", "1\tBonjour.\tHello.\n")
+    with pytest.raises(CorpusError, match="3 columns, and nothing tells which two"):
         open_corpus([path])
 
 

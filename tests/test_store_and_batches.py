@@ -16,7 +16,7 @@ from regard.corpus.batches import Batches, Permutation, Position, Share, resampl
 from regard.corpus.parallel import map_in_processes, map_in_threads
 from regard.corpus.read import Pair
 from regard.corpus.store import Store, build_store
-from regard.errors import ConfigError, CorpusError, RegardError
+from regard.errors import ConfigError, CorpusError, OutputError, RegardError
 from regard.sample import generate
 from regard.text.normalize import normalize
 from regard.text.tokenizer import TokenizerPair
@@ -107,6 +107,10 @@ def test_a_damaged_store_is_named(store, tokenizers, tmp_path):
     meta.write_text(json.dumps(json.loads(meta.read_text()) | {"format": "other/9"}))
     with pytest.raises(CorpusError, match="other/9"):
         Store(tmp_path / "s")
+    for broken in ("[]", "{}", "null", '{"format": "regard-store/1"}'):
+        meta.write_text(broken)
+        with pytest.raises(CorpusError, match="not a store"):
+            Store(tmp_path / "s")
     with pytest.raises(CorpusError, match="not a store"):
         Store(tmp_path)
 
@@ -178,7 +182,7 @@ def test_an_epoch_has_every_pair_once_within_the_budget_and_little_padding(store
         assert max(batch.source_BS.size, batch.target_out_BT.size) <= 1024
     real = sum((batch.source_BS != PAD).sum() + batch.num_target_tokens for batch in epoch)
     padded = sum(batch.source_BS.size + batch.target_out_BT.size for batch in epoch)
-    # Three thousand pairs of 3 to 60 words cannot be packed as tightly as a real corpus: see test_padding.
+    # Three thousand pairs of 3 to 60 words cannot be packed as tightly as a real corpus: see test_real_corpora.py.
     assert 1 - real / padded < 0.1
 
 
@@ -267,11 +271,35 @@ def test_a_pair_longer_than_the_budget_has_a_batch_of_its_own(store):
 def test_batches_of_nothing_are_refused(store, tokenizers, tmp_path):
     with pytest.raises(ConfigError, match="max_tokens"):
         next(Batches([Share(store)], BatchOptions(max_tokens=1), seed=1).iterate())
+    for shares, seed in (([], 1), ([Share(store)], -1)):
+        with pytest.raises(ConfigError):
+            Batches(shares, BatchOptions(), seed)
     with pytest.raises(ConfigError, match="weight"):
         Batches([Share(store, -1.0)], BatchOptions(), seed=1)
     empty = build_store([], tokenizers, tmp_path / "none", num_threads=1)
     with pytest.raises(ConfigError, match="no pair"):
         Batches([Share(empty)], BatchOptions(), seed=1)
+
+
+def test_stores_of_different_tokenizers_are_not_mixed(store, tokenizers, tmp_path):
+    other = TokenizerPair.learn(
+        [pair.source for pair in PAIRS[:300]], [pair.target for pair in PAIRS[:300]], WordOptions()
+    )
+    words = build_store(PAIRS[:100], other, tmp_path / "words")
+    with pytest.raises(ConfigError, match="different tokenizers"):
+        Batches([Share(store), Share(words)], BatchOptions(), seed=1)
+    store.check(tokenizers)
+    with pytest.raises(CorpusError, match="other tokenizers"):
+        words.check(tokenizers)
+    _, batch = next(Batches([Share(words)], BatchOptions(), seed=1).iterate())
+    assert resample(batch, other, 0.2, seed=1) is batch
+
+
+def test_a_folder_of_something_else_is_never_replaced_by_a_store(tokenizers, tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(OutputError, match="not ours"):
+        build_store(PAIRS[:10], tokenizers, tmp_path)
+    assert (tmp_path / "thesis.txt").exists()
 
 
 def test_resampled_batches_say_the_same_in_other_pieces(store, tokenizers):

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -198,11 +200,29 @@ def test_learning_from_nothing_is_a_clear_error():
         Tokenizer.learn(["", ""], SubwordOptions())
 
 
-@pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize(
-    "damage", [b"", b"{}", b"[1]\n", b"\x80\x04pickle", b'{"format": "regard-tokenizer/9", "options": {}}\n']
+    "text", ["a." * 40_000, "+-" * 40_000, "qu" * 40_000, "a@b." * 20_000, "http://" * 10_000]
 )
-def test_foreign_bytes_are_refused_as_a_tokenizer(name, damage):
+def test_words_are_found_in_linear_time(text):
+    started = time.perf_counter()
+    words(text)
+    assert time.perf_counter() - started < 5
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"{}",
+        b"[1]\n",
+        b"\x80\x04pickle",
+        b'{"format": "regard-tokenizer/9", "options": {}}\n',
+        b'{"format": "regard-tokenizer/1", "options": null}\n',
+        b'{"format": "regard-tokenizer/1", "options": {"kind": "word"}}\n',
+        b'{"format": "regard-tokenizer/1", "options": {}}\n',
+    ],
+)
+def test_foreign_bytes_are_refused_as_a_tokenizer(damage):
     with pytest.raises(TokenizerError):
         Tokenizer.from_bytes(damage)
 

@@ -8,7 +8,7 @@ so an option that means nothing for a design does not exist there.
 import difflib
 import types
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -70,8 +70,6 @@ class BatchOptions(Options):
 
 
 SECTIONS: dict[str, Any] = {"tokenizer": TokenizerOptions, "batch": BatchOptions}
-
-T = TypeVar("T")
 
 
 def parse(section: str, values: Mapping[str, Any]) -> Any:

@@ -50,7 +50,10 @@ class Batch:
         return 0 if self.target_out_BT is None else int((self.target_out_BT != PAD).sum())
 
     def shard(self, rank: int, num_ranks: int) -> "Batch":
-        """Return the rows of one of several processes that share this batch; together they have them all."""
+        """Return the rows of one of several processes that share this batch; together they have them all.
+
+        A batch of fewer rows than processes leaves some with none.
+        """
         rows = slice(rank, None, num_ranks)
         target_in, target_out = self.target_in_BT, self.target_out_BT
         return Batch(

@@ -45,11 +45,11 @@ _ACCELERATOR = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the doctor's report: `fine` tells whether regard can work with it."""
+    """One line of the doctor's report: fine, not fine, or None for what is absent and optional."""
 
     what: str
     value: str
-    fine: bool = True
+    fine: bool | None = True
 
 
 def examine() -> list[Finding]:
@@ -91,9 +91,9 @@ def _version(package: str) -> str:
 
 def _optional(package: str, extra: str) -> Finding:
     version = _version(package)
-    return Finding(
-        package, version if version != "not installed" else f"not installed (pip install 'regard[{extra}]')"
-    )
+    if version == "not installed":
+        return Finding(package, f"not installed (pip install 'regard[{extra}]')", fine=None)
+    return Finding(package, version)
 
 
 def _memory() -> str:
@@ -135,7 +135,7 @@ def probe_precisions() -> dict[str, str]:
 
 
 def _run_torch(code: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-u", "-c", f"import torch\n{code}"]
+    command = [sys.executable, "-P", "-u", "-c", f"import torch\n{code}"]
     try:
         return subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_SECONDS
@@ -147,7 +147,10 @@ def _run_torch(code: str) -> "subprocess.CompletedProcess[str]":
 
 def _failure(done: "subprocess.CompletedProcess[str]") -> str:
     if done.returncode < 0:
-        return f"dies with {signal.Signals(-done.returncode).name}"
+        try:
+            return f"dies with {signal.Signals(-done.returncode).name}"
+        except ValueError:
+            return f"dies with signal {-done.returncode}"
     return f"fails ({(done.stderr.strip().splitlines() or ['no message'])[-1][:100]})"
 
 
@@ -172,11 +175,11 @@ def _korean_font() -> Finding:
             ["fc-list", ":lang=ko", "family"], capture_output=True, timeout=_TIMEOUT_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired):
-        return Finding("Korean font", "unknown (no fontconfig)")
+        return Finding("Korean font", "unknown (no fontconfig)", fine=None)
     families = sorted(set(done.stdout.decode(errors="replace").splitlines()))
-    return Finding(
-        "Korean font", families[0] if families else "none; pictures with Korean text need one, such as Nanum"
-    )
+    if not families:
+        return Finding("Korean font", "none; pictures with Korean text need one, such as Nanum", fine=None)
+    return Finding("Korean font", families[0])
 
 
 def _writable(name: str, path: Path) -> Finding:

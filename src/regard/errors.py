@@ -21,6 +21,9 @@ class UnequalError(CorpusError):
         self.num_source = num_source
         self.num_target = num_target
 
+    def __reduce__(self) -> tuple[type["UnequalError"], tuple[str, int, int]]:
+        return type(self), (str(self), self.num_source, self.num_target)
+
 
 class TokenizerError(RegardError):
     """A tokenizer that cannot be learnt from this text or read from these bytes."""
@@ -35,3 +38,8 @@ class MissingExtraError(RegardError):
 
     def __init__(self, what: str, extra: str) -> None:
         super().__init__(f"{what} needs the extra [{extra}]; install it with: pip install 'regard[{extra}]'")
+        self.what = what
+        self.extra = extra
+
+    def __reduce__(self) -> tuple[type["MissingExtraError"], tuple[str, str]]:
+        return type(self), (self.what, self.extra)

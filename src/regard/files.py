@@ -74,27 +74,34 @@ def writing(*paths: Path) -> Iterator[list[IO[bytes]]]:
     if the block raises, the temporary files are removed and what stood there before still stands.
     """
     temporaries: list[Path] = []
-    with contextlib.ExitStack() as stack, _explained(paths[0]):
-        stack.callback(_remove, temporaries)
-        raws, streams = [], []
-        for path in paths:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-            temporaries.append(Path(name))
-            raw = stack.enter_context(os.fdopen(handle, "wb"))
-            raws.append(raw)
-            streams.append(compressed(path, cast(BinaryIO, raw)))
-        yield cast(list[IO[bytes]], streams)
-        for raw, stream in zip(raws, streams, strict=True):
-            if stream is not raw:
-                stream.close()
-            raw.flush()
-            os.fsync(raw.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
+    with contextlib.ExitStack() as cleaning, _explained(paths[0]):
+        cleaning.callback(_remove, temporaries)
+        with contextlib.ExitStack() as closing:
+            raws: list[IO[bytes]] = []
+            streams: list[IO[bytes]] = []
+            for path in paths:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+                temporaries.append(Path(name))
+                raws.append(closing.enter_context(os.fdopen(handle, "wb")))
+                streams.append(compressed(path, cast(BinaryIO, raws[-1])))
+                closing.callback(_close_quietly, streams[-1])
+            yield streams
+            for raw, stream in zip(raws, streams, strict=True):
+                if stream is not raw:
+                    stream.close()
+                raw.flush()
+                os.fsync(raw.fileno())
+        # Closed before they are renamed: some systems do not rename open files.
         for temporary, path in zip(temporaries, paths, strict=True):
-            temporary.chmod(0o666 & ~umask)  # mkstemp makes files nobody else can read
+            temporary.chmod(0o666 & ~_UMASK)  # mkstemp makes files nobody else can read
             temporary.replace(path)
+
+
+def _close_quietly(stream: IO[bytes]) -> None:
+    """Close a stream that may already have failed; its file is about to be removed."""
+    with contextlib.suppress(OSError, ValueError):
+        stream.close()
 
 
 def _remove(paths: Iterable[Path]) -> None:
@@ -103,21 +110,35 @@ def _remove(paths: Iterable[Path]) -> None:
 
 
 @contextlib.contextmanager
-def writing_folder(path: Path) -> Iterator[Path]:
-    """Give a temporary folder that takes the place of `path`, whole, when the block ends well."""
+def writing_folder(path: Path, mark: str) -> Iterator[Path]:
+    """Give a temporary folder that takes the place of `path`, whole, when the block ends well.
+
+    A folder that stands there already is replaced only if it holds the file `mark`, that is, if it is one
+    of ours, or if it is empty; anything else is somebody's work.
+    """
+    if path.exists() and not (path / mark).is_file() and not (path.is_dir() and not any(path.iterdir())):
+        raise OutputError(
+            f"{path}: exists and is not ours to replace; choose another name or remove it first"
+        )
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+        old = temporary.with_suffix(".old")
         try:
             yield temporary
-            umask = os.umask(0)
-            os.umask(umask)
-            temporary.chmod(0o777 & ~umask)
-            if path.is_dir():
-                shutil.rmtree(path)
-            temporary.replace(path)
+            temporary.chmod(0o777 & ~_UMASK)
+            if path.exists():
+                path.rename(old)
+            try:
+                temporary.rename(path)
+            except OSError:
+                if old.exists():
+                    old.rename(path)
+                raise
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+            if path.exists():
+                shutil.rmtree(old, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -127,4 +148,13 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        raise OutputError(f"{path}: cannot be written ({reason}); nothing was changed there") from error
+        raise OutputError(f"{error.filename or path}: cannot be written ({reason})") from error
+
+
+def _read_umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+_UMASK = _read_umask()  # once: to read it is to change it, for all threads

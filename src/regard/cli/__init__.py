@@ -4,7 +4,9 @@ Nothing heavy is imported before a verb runs, so that `--help` answers at once.
 """
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -17,7 +19,8 @@ _VERBS = (inspect, sample, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run `regard` and exit: 0 when done, 2 for the user's mistake, 130 when interrupted."""
+    """Run `regard` and exit: 0 when done, 2 for the user's mistake, 130 or 143 when stopped."""
+    signal.signal(signal.SIGTERM, _stop)
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -31,7 +34,9 @@ def run(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     try:
         options = _parser().parse_args([argument for argument in arguments if argument != "--debug"])
-        return int(options.run(options) or 0)
+        code = int(options.run(options) or 0)
+        sys.stdout.flush()
+        return code
     except RegardError as error:
         if debug:
             raise
@@ -43,9 +48,33 @@ def run(arguments: Sequence[str]) -> int:
         print("regard: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader of our output has gone (`regard ... | head`); the interpreter must not try again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output has gone (`regard ... | head`).
+        _give_up_output()
         return 141
+    except OSError as error:
+        if debug:
+            raise
+        _give_up_output()
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"regard: {where}{error.strerror or error}", file=sys.stderr)
+        return 2
+    except Exception as error:
+        if debug:
+            raise
+        what = f"{type(error).__name__}: {error}".replace("\n", " ")
+        print(f"regard: this is a fault of ours, please report it with --debug ({what})", file=sys.stderr)
+        return 1
+
+
+def _give_up_output() -> None:
+    """Send what is still to be printed nowhere; the interpreter would try again and fail again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _stop(signal_number: int, _: object) -> NoReturn:
+    """Leave as if by an error, so that temporary files are removed and workers ended."""
+    raise SystemExit(128 + signal_number)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -11,6 +11,8 @@ of their own, because on some virtual machines they die with an illegal instruct
 EXAMPLES = """\
 Exit code 1 if something that regard cannot do without is missing."""
 
+_MARKS = {True: "ok ", False: "BAD", None: "-  "}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -30,5 +32,5 @@ def run(options: argparse.Namespace) -> int:
         )
     else:
         for found in findings:
-            print(f"{'ok ' if found.fine else 'BAD'} {found.what:17} {found.value}")
-    return 0 if all(found.fine for found in findings) else 1
+            print(f"{_MARKS[found.fine]} {found.what:17} {found.value}")
+    return 1 if any(found.fine is False for found in findings) else 0

@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ HELP = "look a corpus over: sizes, problems with line numbers, a clean copy"
 DESCRIPTION = """\
 Report what a parallel corpus holds and everything that is wrong with it, with line numbers and reasons.
 FILE is two plain text files, source and target line by line, or one file with both languages:
-TMX, XLIFF, PO, TSV, JSONL or Parquet. Any of them may end in .gz, .xz or .zst."""
+TMX, XLIFF, PO, TSV, JSONL or Parquet. All but the last may also end in .gz, .xz or .zst."""
 EXAMPLES = """\
 examples:
   regard inspect train.fr train.en
@@ -75,19 +76,22 @@ def run(options: argparse.Namespace) -> None:
     corpus = open_corpus(options.files, options.source, options.target)
     test = open_corpus(options.test, corpus.source_language, corpus.target_language) if options.test else None
     check_rules(options.keep)
-    if options.clean:
-        output_paths(options.clean, corpus)
+    paths = output_paths(options.clean, corpus) if options.clean else []
     with progress() as show:
         report = inspect(corpus, test, show)
         cleaning = clean(corpus, report, options.clean, options.keep, show) if options.clean else None
     if options.json:
-        removed = {"kept": cleaning.num_kept, "removed": cleaning.removed} if cleaning else None
-        json.dump(report.to_json() | {"clean": removed}, sys.stdout, ensure_ascii=False, indent=1)
+        json.dump(
+            report.to_json() | {"clean": cleaning and asdict(cleaning)},
+            sys.stdout,
+            ensure_ascii=False,
+            indent=1,
+        )
         print()
     else:
         print("\n".join(_report_lines(report)))
         if cleaning:
-            print("\n".join(_cleaning_lines(cleaning, options.clean)))
+            print("\n".join(_cleaning_lines(cleaning, paths)))
 
 
 def _report_lines(report: "Report") -> list[str]:
@@ -105,8 +109,13 @@ def _report_lines(report: "Report") -> list[str]:
     if report.unequal:
         num_source, num_target = report.unequal
         lines += [f"PROBLEM unequal: {num_source:,} source lines, {num_target:,} target lines", ""]
+    if report.unrelated:
+        lines += [
+            "PROBLEM unrelated: the sides have nothing in common; are these translations, in one order?",
+            "",
+        ]
     for problem in report.problems:
-        share = f"{len(problem.lines):,} ({100 * len(problem.lines) / report.num_pairs:.2g} %)"
+        share = f"{len(problem.lines):,} ({_percent(len(problem.lines), report.num_pairs)})"
         lines.append(f"PROBLEM {problem.rule}: {share}: {RULES[problem.rule]}")
         if problem.rule == "shift":
             lines += [f"    {report.place}s {block}" for block in report.shifts]
@@ -114,14 +123,13 @@ def _report_lines(report: "Report") -> list[str]:
             shown = problem.examples[:_SHOWN_LINES]
             lines += [f"    {report.place} {line}: {reason}" for line, reason in shown]
             if len(problem.lines) > len(shown):
-                others = _numbers([line for line in problem.lines if line not in dict(shown)])
+                known = dict(shown)
+                others = _numbers([line for line in problem.lines if line not in known])
                 lines.append(f"    and {report.place}s {others}")
     lines += [f"read over: {count:,} entries: {reason}" for reason, count in report.skipped.items()]
     lines += [f"note: {note}" for note in report.notes]
     sound = report.num_pairs - report.num_broken
-    lines.append(
-        f"{sound:,} of {report.num_pairs:,} pairs are sound ({100 * sound / report.num_pairs:.4g} %)"
-    )
+    lines.append(f"{sound:,} of {report.num_pairs:,} pairs are sound ({_percent(sound, report.num_pairs)})")
     return lines
 
 
@@ -140,11 +148,16 @@ def _numbers(lines: Sequence[int]) -> str:
     return shown + (f" and {len(lines) - 12:,} more (--json lists all)" if len(lines) > 12 else "")
 
 
-def _cleaning_lines(cleaning: "Cleaning", out: Path) -> list[str]:
+def _cleaning_lines(cleaning: "Cleaning", paths: Sequence[Path]) -> list[str]:
     removed = ", ".join(f"{rule} {count:,}" for rule, count in cleaning.removed.items())
     total = sum(cleaning.removed.values())
-    return [
-        "",
-        f"wrote {cleaning.num_kept:,} pairs to {out}; removed {total:,}"
-        + (f": {removed}" if removed else ""),
-    ]
+    lines = ["", f"wrote {cleaning.num_kept:,} pairs to {' and '.join(map(str, paths))}"]
+    if cleaning.num_unpaired:
+        lines.append(f"left out {cleaning.num_unpaired:,} lines at the end that have no partner")
+    lines.append(f"removed {total:,} pairs" + (f": {removed}" if removed else ""))
+    return lines
+
+
+def _percent(part: int, whole: int) -> str:
+    percent = 100 * part / whole
+    return f"{percent:.1f} %" if percent >= 0.1 or not part else "under 0.1 %"

@@ -21,7 +21,9 @@ from regard.errors import ConfigError
 from regard.text.tokenizer import TokenizerPair
 
 _WINDOW_PAIRS = 1 << 17
-_RELEASE_EVERY = 64  # batches between two calls of Store.release
+# Batches between two calls of Store.release. Linux maps sixteen pages around each one touched, so even a
+# few hundred sentences from all over a large corpus show as tens of megabytes.
+_RELEASE_EVERY = 8
 
 
 class Permutation:
@@ -78,7 +80,15 @@ class Batches:
     """The batches of one corpus, or of several mixed by weight."""
 
     def __init__(self, shares: Sequence[Share], options: BatchOptions, seed: int) -> None:
+        if not shares:
+            raise ConfigError("no corpus to make batches of")
+        if seed < 0:
+            raise ConfigError(f"seed = {seed} is not valid; use 0 or more")
         for share in shares:
+            if share.store.tokenizer_hashes != shares[0].store.tokenizer_hashes:
+                raise ConfigError(
+                    f"{share.store.folder} and {shares[0].store.folder} have different tokenizers"
+                )
             if not 0 < share.weight <= 1000:
                 raise ConfigError(
                     f"weight {share.weight} of {share.store.folder} is not valid; use 0.01 to 1000"
@@ -108,14 +118,12 @@ class Batches:
                 for pairs_B in batches[max(0, step - num_steps) :]:
                     step += 1
                     if step % _RELEASE_EVERY == 0:
-                        for share in self._shares:
-                            share.store.release()
+                        self._release()
                     yield Position(epoch, step), self._fetch(pairs_B)
                 num_steps += len(batches)
             if num_steps == 0:
-                raise ConfigError(
-                    f"every pair has more than batch.max_tokens = {self._options.max_tokens} tokens"
-                )
+                limit = f"batch.max_tokens = {self._options.max_tokens}"
+                raise ConfigError(f"every pair of epoch {epoch} has more than {limit} tokens")
             epoch, step = epoch + 1, 0
 
     def num_batches(self, epoch: int) -> int:
@@ -140,6 +148,10 @@ class Batches:
             }
         return [where[row] for row in range(len(pairs_B))]
 
+    def _release(self) -> None:
+        for share in self._shares:
+            share.store.release()
+
     @property
     def _num_windows(self) -> int:
         return -(-self.epoch_pairs // _WINDOW_PAIRS)
@@ -150,6 +162,7 @@ class Batches:
         pairs = self._visit(epoch, Permutation(self.epoch_pairs, self._seed, 0, epoch)(places))
         lengths = self._lengths(pairs)
         kept = lengths.max(axis=1) <= self._options.max_tokens
+        self._release()
         cuts = _cut(lengths[kept], self._options.batch_tokens)
         order = np.random.default_rng((self._seed, 1, epoch, window)).permutation(len(cuts))
         return [pairs[kept][cuts[number]] for number in order]
@@ -228,8 +241,11 @@ def _cut(lengths: NDArray[np.int64], batch_tokens: int) -> list[Ids]:
 def resample(batch: Batch, tokenizers: TokenizerPair, strength: float, seed: int) -> Batch:
     """Return the batch with every sentence cut into other pieces at random, the same for the same seed.
 
-    Tokenizers lose nothing, so the text comes back from the ids and need not be stored.
+    Subwords lose nothing, so the text comes back from the ids and need not be stored. The pieces are more
+    than before, and so may be the tokens of the batch; words and characters stay as they are.
     """
+    if not (tokenizers.source.can_sample and tokenizers.target.can_sample):
+        return batch
     if batch.target_in_BT is None:
         raise ValueError("only a batch with targets can be trained on")
     sides = []

@@ -1,7 +1,9 @@
 """What can be wrong with a sentence pair, seen on its own: one rule for each, with a reason in words."""
 
+import contextlib
 import functools
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +16,7 @@ RULES = {
     "utf8": "bytes that are not UTF-8",
     "control": "a control character or line break inside the text",
     "empty": "one side is empty",
-    "copy": "source and target are the same text",
+    "copy": "source and target are the same text, of two words or more",
     "mojibake": "text decoded with the wrong character set",
     "markup": "tags or placeholders differ between the sides",
     "numbers": "numbers differ between the sides",
@@ -25,20 +27,28 @@ RULES = {
     "overlap": "a side is also in the test set",
 }
 
-_INVALID = re.compile("[\udc80-\udcff]")  # how the reader keeps bytes that are not UTF-8
-_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
-_CONTROL_NAMES = {"\x00": "NUL", "\r": "CR", "\n": "LF", "\u2028": "U+2028", "\u2029": "U+2029"}
+# Half a character: how the reader keeps bytes that are not UTF-8 (DC80 to DCFF), and what JSON may escape.
+_INVALID = re.compile("[\ud800-\udfff]")
+# A tab or a line feed inside a segment of a TMX or PO file is text, and becomes a space like any other.
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]|\r(?!\n)")
+_CONTROL_NAMES = {"\x00": "NUL", "\r": "CR"}
 
 _MARKUP = re.compile(
-    r"</?[a-zA-Z][\w:-]*(?:\s[^<>]*)?/?>|%\(\w+\)[sdif]|%\d+\$[sd]|%[sdif]\b|\$?\{\w*\}|&(?:[a-zA-Z]+|#\d+);"
+    r"</?[a-zA-Z][\w:-]*(?:\s[^<>]*)?/?>|%\(\w+\)[sdif]|%\d+\$[sd]|%[sdif](?![a-zA-Z])|\$?\{\w*\}|&(?:[a-zA-Z]+|#\d+);"
 )
 _TAG = re.compile(r"</?[a-zA-Z][\w:-]*")
 
-_THOUSANDS = re.compile(r"(?<=\d)[.,'’\u00a0\u202f ](?=\d{3}(?!\d))")
-_DIGITS = re.compile(r"\d+")
+_WORDS = re.compile(r"[^\W\d_][\w'’.@/:-]*")
+
+_THOUSANDS = re.compile(
+    r"(?<![0-9])[0-9]{1,3}(?:([.,'’\u00a0\u202f\u066c ])[0-9]{3})(?:\1[0-9]{3}){0,4}(?![0-9])"
+)
+_DIGITS = re.compile(r"[0-9]+")
+_MAX_COMPARED = 2500  # pairs of numbers in one pair of sentences
 
 # UTF-8 read as Latin-1 or Windows-1252: a lead byte as Ã, Â, â ... followed by continuation bytes.
 _WINDOWS = "€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
+_PUNCTUATION = "‚„…‹›‘’“”•–—«»\xa0°·´"
 _MISREAD_UTF8 = re.compile(f"[\xc2-\xf4][\x80-\xbf{_WINDOWS}]+")
 # A Korean text read as Latin-1: long runs of accented letters and signs.
 _MISREAD_KOREAN = re.compile("[\xa1-\xfe]{4,}")
@@ -55,14 +65,12 @@ def check_pair(source: str, target: str) -> dict[str, str]:
         if text.isascii() and text.isprintable():
             continue  # nearly all English: nothing below can apply
         if bad := _INVALID.search(text):
-            found.setdefault(
-                "utf8", f"{side} has the byte 0x{ord(bad[0]) - 0xDC00:02X} at character {bad.start() + 1}"
-            )
+            found.setdefault("utf8", f"{side} has {_name_invalid(bad[0])} at character {bad.start() + 1}")
         if bad := _CONTROL.search(text):
             name = _CONTROL_NAMES.get(bad[0], f"U+{ord(bad[0]):04X}")
             found.setdefault("control", f"{side} has {name} at character {bad.start() + 1}")
         if sign := _misread(text):
-            found.setdefault("mojibake", f"{side} has {sign!r}")
+            found.setdefault("mojibake", f"{side} has {sign[:20]!r}")
     clean_source, clean_target = normalize(source), normalize(target)
     if not clean_source or not clean_target:
         sides = (
@@ -73,7 +81,8 @@ def check_pair(source: str, target: str) -> dict[str, str]:
             else "target is"
         )
         return found | {"empty": f"{sides} empty"}
-    if clean_source == clean_target:
+    # A name, a number or an address is often right as it stands.
+    if clean_source == clean_target and sum(map(str.isalpha, _WORDS.sub("a", clean_source))) > 1:
         found["copy"] = "source and target are the same"
     if reason := _markup_differs(source, target):
         found["markup"] = reason
@@ -82,19 +91,26 @@ def check_pair(source: str, target: str) -> dict[str, str]:
     return found
 
 
+def _name_invalid(half: str) -> str:
+    code = ord(half)
+    return (
+        f"the byte 0x{code - 0xDC00:02X}" if 0xDC80 <= code <= 0xDCFF else f"the lone surrogate U+{code:04X}"
+    )
+
+
 def _misread(text: str) -> str | None:
     """Return a piece of the text that is plainly another text read with the wrong character set."""
     if text.isascii():
         return None
     if "\ufffd" in text:
         return "\ufffd"
-    for match in _MISREAD_UTF8.finditer(text):
-        for charset in ("cp1252", "latin-1"):
-            try:
-                match[0].encode(charset).decode("utf-8")
-            except UnicodeError:
-                continue
-            return match[0]
+    suspects = [match[0] for match in _MISREAD_UTF8.finditer(text) if _is_misread(match[0])]
+    # `CAFÉ”` and `Ü–` happen to be valid too: a capital and the punctuation after it prove nothing alone.
+    plain = [
+        sign for sign in suspects if not (len(sign) == 2 and sign[0] not in "ÃÂ" and sign[1] in _PUNCTUATION)
+    ]
+    if plain:
+        return plain[0]
     for match in _MISREAD_KOREAN.finditer(text):
         try:
             if all("가" <= character <= "힣" for character in match[0].encode("latin-1").decode("euc_kr")):
@@ -102,6 +118,14 @@ def _misread(text: str) -> str | None:
         except UnicodeError:
             continue
     return None
+
+
+def _is_misread(sign: str) -> bool:
+    for charset in ("cp1252", "latin-1"):
+        with contextlib.suppress(UnicodeError):
+            sign.encode(charset).decode("utf-8")
+            return True
+    return False
 
 
 def _markup_differs(source: str, target: str) -> str | None:
@@ -121,28 +145,34 @@ def _markup(text: str) -> Counter[str]:
 def _numbers_differ(source: str, target: str) -> str | None:
     """Return two numbers that do not fit; one missing on a side is no fault, it may be written in words."""
     ours, theirs = _numbers(source), _numbers(target)
-    only_ours = {number for number in ours if not any(_same_number(number, other) for other in theirs)}
-    only_theirs = {number for number in theirs if not any(_same_number(number, other) for other in ours)}
-    if only_ours and only_theirs:
-        return f"{min(only_ours)} in the source, {min(only_theirs)} in the target"
-    return None
+    only_ours, only_theirs = ours - theirs, theirs - ours
+    if len(only_ours) * len(only_theirs) > _MAX_COMPARED:
+        return None  # a table of numbers, not a sentence
+    strange = {number for number in only_ours if not any(_same_number(number, other) for other in theirs)}
+    alien = {number for number in only_theirs if not any(_same_number(number, other) for other in ours)}
+    return f"{min(strange):.20} in the source, {min(alien):.20} in the target" if strange and alien else None
 
 
 def _numbers(text: str) -> set[str]:
-    """Return the groups of digits in a text: thousands joined, dates, times and decimals taken apart."""
-    if not any(map(str.isdigit, text)):
+    """Return the groups of digits in a text: thousands joined, dates, times and decimals taken apart.
+
+    Digits of every script are written in ASCII.
+    """
+    if not any(map(str.isdecimal, text)):
         return set()
-    return set(_DIGITS.findall(_THOUSANDS.sub("", text)))
+    if not text.isascii():
+        text = "".join(str(unicodedata.decimal(sign)) if sign.isdecimal() else sign for sign in text)
+    return set(_DIGITS.findall(_THOUSANDS.sub(lambda number: "".join(_DIGITS.findall(number[0])), text)))
 
 
 def _same_number(number: str, other: str) -> bool:
     """Tell whether two numbers may be the same: 07 and 7, 3.50 and 3.5, 5 pm and 17 h, the 70s and 1970."""
     if number.strip("0") == other.strip("0"):
         return True
-    small, large = sorted((number, other), key=int)
+    small, large = sorted((number, other), key=len)
     if len(small) == 2 and len(large) == 4 and large.endswith(small):
         return True
-    return int(small) <= 12 and int(large) == int(small) + 12
+    return len(large) <= 2 and abs(int(small) - int(large)) == 12
 
 
 @functools.cache
@@ -188,7 +218,9 @@ class LanguageCheck:
         num_everyday = sum(word in self._everyday for word in words)
         if num_everyday >= 2 and num_everyday >= 0.4 * len(words):
             return None
-        if text.isascii() and sum(map(str.isalpha, text)) < _MIN_LETTERS:
+        letters = sum(map(str.isalpha, text))
+        # Too short to tell, or a formula, a table, a line of code.
+        if (text.isascii() and letters < _MIN_LETTERS) or letters < 0.6 * (len(text) - text.count(" ")):
             return None
         found, probability = _identifier().classify(text)
         return None if found == self._language or probability < _SURE else str(found)

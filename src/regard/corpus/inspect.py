@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import islice
@@ -13,9 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.corpus.checks import RULES, LanguageCheck, check_pair, guess_language, known_language
-from regard.corpus.parallel import chunked, map_in_processes, num_cores
-from regard.corpus.read import Corpus, Pair
-from regard.corpus.shift import BLOCK_PAIRS, Block, Companions, Shift, ShiftFinder, Vectors, learn_companions
+from regard.corpus.parallel import map_in_processes, num_cores
+from regard.corpus.read import Corpus, Pair, chunks
+from regard.corpus.shift import (
+    BLOCK_PAIRS,
+    MAX_OFFSET,
+    MIN_PAIRS,
+    Block,
+    Judges,
+    Shift,
+    Vectors,
+    features,
+    find_shifts,
+    judge,
+    learn_judges,
+)
 from regard.corpus.write import write_pairs
 from regard.errors import ConfigError, UnequalError
 from regard.text.normalize import normalize
@@ -23,11 +35,12 @@ from regard.text.normalize import normalize
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, of how much
 
 LENGTH_BINS = (0, 5, 10, 15, 20, 30, 40, 50, 60, 80, 100)
-_CHUNK_PAIRS = 20 * BLOCK_PAIRS
+_CHUNK_PAIRS = 2000
 _HEAD_PAIRS = 2000  # tell the languages
 _SAMPLE_BLOCKS = 150  # teach which words belong together
+_SAMPLE_CHARS = 500
 _PARALLEL_BYTES = 1 << 20  # below this, starting workers costs more than they save
-_MAX_EXAMPLES = 20
+_MAX_EXAMPLES = 1000  # of each rule come with their reason
 _BIT = {rule: 1 << place for place, rule in enumerate(RULES)}
 
 
@@ -69,6 +82,7 @@ class Report:
     lengths: tuple[int, ...]  # pairs by words of the longer side; see LENGTH_BINS
     problems: tuple[Problem, ...]
     shifts: tuple[ShiftedBlock, ...]
+    unrelated: bool  # the sides have nothing in common: other texts, or another order
     unequal: tuple[int, int] | None  # lines of the two sides, if they differ
     skipped: dict[str, int]  # entries that hold no pair, by reason
     notes: tuple[str, ...]  # what could not be checked, and why
@@ -94,6 +108,7 @@ class Report:
                 for low, high, count in zip(LENGTH_BINS, (*LENGTH_BINS[1:], None), self.lengths, strict=True)
             },
             "unequal": self.unequal and {"source": self.unequal[0], "target": self.unequal[1]},
+            "unrelated": self.unrelated,
             "skipped": self.skipped,
             "notes": list(self.notes),
             "pairs_with_problems": self.num_broken,
@@ -115,10 +130,11 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """What `clean` did: how many pairs it kept, and how many each rule removed."""
+    """What `clean` did: how many pairs it kept, how many each rule removed, and lines without a partner."""
 
     num_kept: int
     removed: dict[str, int]
+    num_unpaired: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +188,9 @@ class _CheckChunk:
                 if seen[rule] <= _MAX_EXAMPLES:
                     checked.reasons.append((place, rule, reason))
             checked.pair_hashes[place] = _hash(source, target)
-            # Eight characters are added so that "Oui." and "Yes, I do." do not count as outliers.
+            # Twenty characters are added so that "Oui." and "Yes, I do." do not count as outliers.
             checked.log_ratios[place] = (
-                np.nan if "empty" in found else np.log((len(source) + 8) / (len(target) + 8))
+                np.nan if "empty" in found else np.log((len(source) + 20) / (len(target) + 20))
             )
         return checked
 
@@ -186,41 +202,82 @@ def _hash(*texts: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _VectorChunk:
-    """Gives each sentence its vector; sent once to each worker."""
+class _Stretch:
+    """Pairs to be judged, those from `begin` to `end`, and their neighbours."""
 
-    companions: Companions
+    first: int  # the number of the first pair
+    begin: int
+    end: int
+    pairs: list[tuple[str, str]]
 
-    def __call__(self, pairs: list[tuple[str, str]]) -> tuple[Vectors, Vectors]:
-        return (
-            self.companions.source([source for source, _ in pairs]),
-            self.companions.target([target for _, target in pairs]),
-        )
+
+@dataclass(frozen=True, slots=True)
+class _JudgeStretch:
+    """Tells how near each source is to the targets around its own; sent once to each worker."""
+
+    judges: Judges
+
+    def __call__(self, stretch: _Stretch) -> Vectors:
+        sources = [features(source) for source, _ in stretch.pairs]
+        targets = [features(target) for _, target in stretch.pairs]
+        return judge(self.judges, stretch.first, sources, targets)[stretch.begin : stretch.end]
+
+
+def _stretches(chunks: Iterable[list[tuple[str, str]]]) -> Iterator[_Stretch]:
+    """Return the chunks with the neighbours that the pairs at their ends are compared with."""
+    held: list[tuple[str, str]] = []
+    first = begin = 0
+    for chunk in chunks:
+        held += chunk
+        end = len(held) - MAX_OFFSET
+        if end > begin:
+            yield _Stretch(first, begin, end, held)
+            drop = max(0, end - MAX_OFFSET)
+            held, first, begin = held[drop:], first + drop, end - drop
+    if len(held) > begin:
+        yield _Stretch(first, begin, len(held), held)
 
 
 class _Reading:
-    """Reads a corpus in chunks, remembers its line numbers, and a sample of neighbouring pairs."""
+    """Reads a corpus in chunks, remembers its line numbers, and a sample of blocks of neighbouring pairs."""
 
     def __init__(self, corpus: Corpus, progress: Callable[[int], None]) -> None:
         self._corpus = corpus
         self._progress = progress
         self.lines: list[NDArray[np.int64]] = []
-        self.blocks: list[Block] = []
+        self.sample: dict[int, list[tuple[str, str]]] = {}  # by number of the block
         self.unequal: tuple[int, int] | None = None
 
     def chunks(self) -> Iterator[list[tuple[str, str]]]:
         rng = random.Random(1)
-        num_blocks = 0
-        for chunk in chunked(self._pairs(), _CHUNK_PAIRS):
+        places: list[int] = []  # the numbers of the sampled blocks
+        number = 0
+        for chunk in chunks(self._pairs(), _CHUNK_PAIRS):
             self.lines.append(np.array([pair.line for pair in chunk], np.int64))
             pairs = [(pair.source, pair.target) for pair in chunk]
-            for block in chunked(pairs, BLOCK_PAIRS):
-                num_blocks += 1
-                if len(self.blocks) < _SAMPLE_BLOCKS:
-                    self.blocks.append(block)
-                elif (place := rng.randrange(num_blocks)) < _SAMPLE_BLOCKS:
-                    self.blocks[place] = block
+            for pair in pairs:
+                block, place = divmod(number, BLOCK_PAIRS)
+                if place == 0:  # a block begins: every block is as likely as any other to be kept
+                    if block < _SAMPLE_BLOCKS:
+                        places.append(block)
+                        self.sample[block] = []
+                    elif (chosen := rng.randrange(block + 1)) < _SAMPLE_BLOCKS:
+                        del self.sample[places[chosen]]
+                        places[chosen] = block
+                        self.sample[block] = []
+                if block in self.sample:
+                    self.sample[block].append((pair[0][:_SAMPLE_CHARS], pair[1][:_SAMPLE_CHARS]))
+                number += 1
             yield pairs
+
+    def blocks(self) -> list[Block]:
+        """Return the sample as blocks to learn from."""
+        return [
+            Block(
+                number, [features(source) for source, _ in pairs], [features(target) for _, target in pairs]
+            )
+            for number, pairs in sorted(self.sample.items())
+        ]
 
     def _pairs(self) -> Iterator[Pair]:
         try:
@@ -233,7 +290,7 @@ def inspect(corpus: Corpus, test: Corpus | None = None, on_progress: Progress | 
     """Return a report on a corpus; with a test set also on what it shares with it.
 
     The corpus is read twice: once for every pair on its own, once for pairs among their neighbours.
-    Some twenty bytes are kept for each pair, nothing else grows with the corpus.
+    Some fifty bytes are kept for each pair, nothing else grows with the corpus.
     """
     progress = on_progress or (lambda stage, done, total: None)
     total = corpus.num_bytes
@@ -247,6 +304,8 @@ def inspect(corpus: Corpus, test: Corpus | None = None, on_progress: Progress | 
     target_language, target_check = _language(
         "target", corpus.target_language, [pair.target for pair in head], notes
     )
+    if _swapped(head, source_language, target_language):
+        notes.append("the two sides look swapped: the source is in the target's language")
     test_pairs = list(test.pairs()) if test else []
     check = _CheckChunk(
         source_check,
@@ -257,9 +316,13 @@ def inspect(corpus: Corpus, test: Corpus | None = None, on_progress: Progress | 
 
     reading = _Reading(corpus, lambda done: progress("checking pairs", done, total))
     checked, reasons, num_read = [], [], 0
+    counts: Counter[str] = Counter()
     for part in map_in_processes(check, reading.chunks(), workers):
         checked.append(part)
-        reasons += [(num_read + place, rule, reason) for place, rule, reason in part.reasons]
+        for place, rule, reason in part.reasons:
+            if counts[rule] < _MAX_EXAMPLES:
+                reasons.append((num_read + place, rule, reason))
+                counts[rule] += 1
         num_read += len(part.broken)
     progress("checking pairs", total, total)
     skipped = dict(corpus.skipped)
@@ -268,8 +331,12 @@ def inspect(corpus: Corpus, test: Corpus | None = None, on_progress: Progress | 
 
     reasons += _mark_lengths(broken, np.concatenate([part.log_ratios for part in checked]))
     reasons += _mark_duplicates(broken, np.concatenate([part.pair_hashes for part in checked]), lines)
-    shifts = _find_shifts(corpus, reading.blocks, workers, progress, notes)
-    for shift in shifts:
+    shifts: list[Shift] | None = []
+    if num_read < MIN_PAIRS:
+        notes.append(f"shifted blocks are not looked for in fewer than {MIN_PAIRS} pairs")
+    else:
+        shifts = _find_shifts(corpus, reading.blocks(), workers, progress)
+    for shift in shifts or []:
         broken[shift.start : shift.end] |= np.uint16(_BIT["shift"])
         reasons.append((shift.start, "shift", f"source line n belongs to target line n{shift.offset:+d}"))
 
@@ -287,7 +354,8 @@ def inspect(corpus: Corpus, test: Corpus | None = None, on_progress: Progress | 
         int(target_words.sum()),
         tuple(np.bincount(bins, minlength=len(LENGTH_BINS)).tolist()),
         tuple(_problems(broken, lines, reasons)),
-        tuple(ShiftedBlock(int(lines[s.start]), int(lines[s.end - 1]), s.offset) for s in shifts),
+        tuple(ShiftedBlock(int(lines[s.start]), int(lines[s.end - 1]), s.offset) for s in shifts or []),
+        shifts is None,
         reading.unequal,
         skipped,
         tuple(notes),
@@ -307,7 +375,8 @@ def _language(
     side: str, language: str | None, texts: Sequence[str], notes: list[str]
 ) -> tuple[str | None, LanguageCheck | None]:
     """Return the language of a side, guessed if it is not known, and the check for it."""
-    language = language or guess_language(texts)
+    if language is None and (language := guess_language(texts)):
+        notes.append(f"the {side} side looks like {language!r}; name its language if that is wrong")
     if language is None:
         notes.append(
             f"the language of the {side} side is not clear, so it is not checked; name it to have it checked"
@@ -317,6 +386,14 @@ def _language(
         notes.append(f"{language!r} cannot be recognised, so the language of the {side} side is not checked")
         return language, None
     return language, LanguageCheck(language, texts)
+
+
+def _swapped(pairs: Sequence[Pair], source_language: str | None, target_language: str | None) -> bool:
+    if not (known_language(source_language) and known_language(target_language)):
+        return False
+    some = pairs[:200]
+    guessed = guess_language([pair.target for pair in some]), guess_language([pair.source for pair in some])
+    return guessed == (source_language, target_language) and source_language != target_language
 
 
 def _mark_lengths(broken: NDArray[np.uint16], log_ratios: NDArray[np.float32]) -> list[tuple[int, str, str]]:
@@ -357,21 +434,17 @@ def _mark_duplicates(
     ]
 
 
-def _find_shifts(
-    corpus: Corpus, blocks: list[Block], workers: int, progress: Progress, notes: list[str]
-) -> list[Shift]:
+def _find_shifts(corpus: Corpus, blocks: list[Block], workers: int, progress: Progress) -> list[Shift] | None:
+    """Return the shifted blocks, or None if the sides have nothing in common."""
     progress("learning which words belong together", 0, 1)
-    companions = learn_companions(blocks)
+    judges = learn_judges(blocks)
     progress("learning which words belong together", 1, 1)
-    if companions is None:
-        notes.append("shifted blocks are not looked for: too few pairs, or sides that have nothing in common")
-        return []
+    if judges is None:
+        return None
     reading = _Reading(corpus, lambda done: progress("comparing neighbours", done, corpus.num_bytes))
-    finder = ShiftFinder()
-    for source, target in map_in_processes(_VectorChunk(companions), reading.chunks(), workers):
-        finder.add(source, target)
+    shifts = find_shifts(map_in_processes(_JudgeStretch(judges), _stretches(reading.chunks()), workers))
     progress("comparing neighbours", corpus.num_bytes, corpus.num_bytes)
-    return finder.finish()
+    return shifts
 
 
 def _problems(
@@ -409,4 +482,7 @@ def clean(
     progress("writing", corpus.num_bytes, corpus.num_bytes)
     first = blamed & -blamed.astype(np.int32)
     removed = {rule: int(np.count_nonzero(first == _BIT[rule])) for rule in RULES}
-    return Cleaning(int((blamed == 0).sum()), {rule: count for rule, count in removed.items() if count})
+    num_unpaired = abs(report.unequal[0] - report.unequal[1]) if report.unequal else 0
+    return Cleaning(
+        int((blamed == 0).sum()), {r: count for r, count in removed.items() if count}, num_unpaired
+    )

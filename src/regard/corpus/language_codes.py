@@ -79,7 +79,7 @@ def choose(path: Path, available: Sequence[str], wanted: Languages) -> tuple[int
     if num_missing and len(others) != num_missing:
         raise CorpusError(
             f"{path}: holds {', '.join(available[:20]) or 'no language'}, not just two languages; "
-            "name the source language and the target language to read"
+            "name the source language and the target language to read (--source, --target)"
         )
     return (others.pop(0) if source is None else source), (others.pop(0) if target is None else target)
 

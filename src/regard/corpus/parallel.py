@@ -9,7 +9,6 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
 from typing import IO, TypeVar, cast
 
 from regard.errors import RegardError
@@ -23,13 +22,6 @@ _IN_FLIGHT_PER_WORKER = 2  # one being worked on, one waiting in the pipe
 def num_cores() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def chunked(items: Iterable[A], size: int) -> Iterator[list[A]]:
-    """Return the items in lists of `size`, the last one shorter."""
-    iterator = iter(items)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
 
 
 def map_in_threads(function: Callable[[A], R], items: Iterable[A], num_threads: int) -> Iterator[R]:
@@ -92,14 +84,17 @@ class _Worker:
             "OPENBLAS_NUM_THREADS": "1",
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from regard.corpus.parallel import _serve; _serve()"],
+            [sys.executable, "-P", "-c", "from regard.corpus.parallel import _serve; _serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
         )
-        self._send(function)
+        self._function: Callable[[object], object] | None = function
 
     def __call__(self, item: object) -> object:
+        if self._function is not None:  # sent now and not at the start, so that all workers start together
+            self._send(self._function)
+            self._function = None
         self._send(item)
         try:
             result = pickle.load(cast(IO[bytes], self._process.stdout))
@@ -119,7 +114,9 @@ class _Worker:
 
     def _died(self) -> RegardError:
         code = self._process.wait()
-        return RegardError(f"a worker process died (exit code {code}); is there enough memory?")
+        return RegardError(
+            f"a worker process died (exit code {code})" + ("; is there enough memory?" if code == -9 else "")
+        )
 
     def kill(self) -> None:
         """End the process at once."""
@@ -156,5 +153,8 @@ def _serve() -> None:
             result = function(item)
         except Exception as error:
             result = _Failure(error)
-        pickle.dump(result, results, protocol=pickle.HIGHEST_PROTOCOL)
-        results.flush()
+        try:
+            pickle.dump(result, results, protocol=pickle.HIGHEST_PROTOCOL)
+            results.flush()
+        except BrokenPipeError:  # the parent has gone
+            os._exit(1)

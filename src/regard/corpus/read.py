@@ -1,8 +1,9 @@
 """The road from a user's files to sentence pairs: which format, which languages, and the pairs in order."""
 
+import random
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -16,7 +17,7 @@ from regard.corpus.xml_formats import tmx, xliff
 from regard.errors import CorpusError, UnequalError
 from regard.files import without_compression
 
-__all__ = ["MAX_LINE_BYTES", "Corpus", "Pair", "open_corpus"]
+__all__ = ["MAX_LINE_BYTES", "Corpus", "Pair", "chunks", "open_corpus", "sample_pairs"]
 
 _ONE_FILE_FORMATS: dict[str, Callable[[Path, Languages], Format]] = {
     ".tmx": tmx,
@@ -29,6 +30,7 @@ _ONE_FILE_FORMATS: dict[str, Callable[[Path, Languages], Format]] = {
     ".parquet": parquet,
 }
 _PROGRESS_PAIRS = 1000
+_MAX_CHUNK_CHARS = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,32 @@ class Corpus:
             )
         if on_progress is not None:
             on_progress(self.num_bytes)
+
+
+def chunks(pairs: Iterable[Pair], max_pairs: int) -> Iterator[list[Pair]]:
+    """Return the pairs in lists of at most `max_pairs`, or fewer where they are very long."""
+    chunk: list[Pair] = []
+    num_chars = 0
+    for pair in pairs:
+        chunk.append(pair)
+        num_chars += len(pair.source) + len(pair.target)
+        if len(chunk) >= max_pairs or num_chars > _MAX_CHUNK_CHARS:
+            yield chunk
+            chunk, num_chars = [], 0
+    if chunk:
+        yield chunk
+
+
+def sample_pairs(pairs: Iterable[Pair], num_pairs: int, seed: int = 1) -> list[Pair]:
+    """Return a random sample, every pair as likely as any other, of a corpus of any size, read once."""
+    rng = random.Random(seed)
+    sample: list[Pair] = []
+    for number, pair in enumerate(pairs):
+        if number < num_pairs:
+            sample.append(pair)
+        elif (place := rng.randrange(number + 1)) < num_pairs:
+            sample[place] = pair
+    return sample
 
 
 def open_corpus(

@@ -5,26 +5,35 @@ singular vectors of their correlation matrix, that is, a canonical correlation a
 covariances (compare Dumais et al. 1997, cross-language latent semantic indexing). A sentence is the sum
 of its words' vectors. Where `source[i]` is nearer to `target[i + k]` than to `target[i]`, line after line,
 the sides are shifted by k.
+
+No block of lines is judged by vectors that were learnt from it: a shifted block teaches that its words belong
+together as they stand. So there are two sets of vectors, one from the even blocks, which judges the odd ones,
+and one from the odd.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
+Features = list[set[str]]  # the stems of each sentence
 
 MAX_OFFSET = 5
+OFFSETS = tuple(range(-MAX_OFFSET, MAX_OFFSET + 1))
+_MAX_ROUNDS = 4  # of learning
 BLOCK_PAIRS = 100  # the sample is made of blocks of neighbouring pairs, so that offsets can be tried on it
 _MAX_WORDS = 3000
 _WIDTH = 64
-_MIN_PAIRS = 150  # with fewer the vectors mean nothing
-_MIN_STRENGTH = 0.08  # how much nearer true pairs must be than chance ones, on held-out blocks
-_MARGIN = 0.03  # how much nearer the shifted line must be, on average ...
-_EVIDENCE = 3.0  # ... and how much of that must come together to call it a block
+MIN_PAIRS = 150  # with fewer the vectors mean nothing
+_MIN_STRENGTH = 0.08  # how much nearer true pairs must be than chance ones
+_MARGIN = 0.03  # how much nearer a shifted line must be, on average ...
+_PENALTY = 1.5  # ... and how much nearness a change of offset must gain to be believed
+_MAX_FEATURE_CHARS = 1000  # of a sentence are looked at
 
 _WORD = re.compile(r"\w+")
 _OTHER = re.compile("[\u0e00-\uffff]")
@@ -34,7 +43,7 @@ _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")  # kana, ide
 
 def features(text: str) -> set[str]:
     """Return rough stems: the first letters of words, pairs of characters where no spaces part words."""
-    words = _WORD.findall(text.casefold())
+    words = _WORD.findall(text[:_MAX_FEATURE_CHARS].casefold())
     if text.isascii() or not _OTHER.search(text):
         return {word[:6] for word in words}
     found = set()
@@ -64,60 +73,76 @@ class Companions:
     source_vectors: Vectors
     target_vectors: Vectors
 
-    def source(self, texts: Sequence[str]) -> Vectors:
-        """Return a vector of length 1 for each source sentence; 0 if it has no known word."""
-        return _sentence_vectors(texts, self.source_words, self.source_vectors)
+    def compare(self, sources: Features, targets: Features) -> Vectors:
+        """Return how near each source is to the targets around its own: one column for each of OFFSETS."""
+        source = _sentence_vectors(sources, self.source_words, self.source_vectors)
+        target = _sentence_vectors(targets, self.target_words, self.target_vectors)
+        nearness = np.zeros((len(sources), len(OFFSETS)), np.float32)
+        for column, offset in enumerate(OFFSETS):
+            first, end = max(0, -offset), min(len(sources), len(sources) - offset)
+            if first < end:
+                both = source[first:end], target[first + offset : end + offset]
+                nearness[first:end, column] = np.einsum("ie,ie->i", *both)
+        return nearness
 
-    def target(self, texts: Sequence[str]) -> Vectors:
-        """Return a vector of length 1 for each target sentence; 0 if it has no known word."""
-        return _sentence_vectors(texts, self.target_words, self.target_vectors)
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Neighbouring pairs of a corpus, and the number of the block: how many such blocks stand before it."""
+
+    number: int
+    sources: Features
+    targets: Features
 
 
-Block = Sequence[tuple[str, str]]  # neighbouring (source, target) pairs
+Judges = tuple[Companions, Companions]  # of the even blocks, of the odd ones
 
 
-def learn_companions(blocks: Sequence[Block]) -> Companions | None:
-    """Learn word vectors from a sample of a corpus, or return None if it is too small or unrelated.
+def learn_judges(blocks: Sequence[Block]) -> Judges | None:
+    """Learn word vectors from a sample of a corpus, or return None if its sides have nothing in common.
 
-    Usually the sides fit line by line. They may be shifted everywhere, though: then vectors learnt from
-    another offset tell true pairs from chance ones better, on blocks held out from the learning.
+    Usually the sides fit line by line. If not, they may be shifted, everywhere or from some line on: then
+    vectors are learnt again from every block at the offset that fits it best, until none changes.
     """
-    if sum(map(len, blocks)) < _MIN_PAIRS:
-        return None
-    held_out = blocks[0::3] if len(blocks) >= 3 else [blocks[0][: len(blocks[0]) // 3]]
-    learnt_from = [block for place, block in enumerate(blocks) if place % 3] or [
-        blocks[0][len(blocks[0]) // 3 :]
-    ]
-    offsets = sorted(range(-MAX_OFFSET, MAX_OFFSET + 1), key=abs)
-    for offset in offsets:
-        companions = _learn(_offset_pairs(learnt_from, offset))
-        strengths = {other: _strength(companions, held_out, other) for other in offsets}
-        best = max(offsets, key=lambda other: strengths[other])
-        if strengths[best] >= _MIN_STRENGTH:
-            return companions if best == offset else _learn(_offset_pairs(learnt_from, best))
+    halves = (
+        [block for block in blocks if block.number % 2 == 0],
+        [block for block in blocks if block.number % 2],
+    )
+    for start in sorted(OFFSETS, key=abs):
+        own = {block.number: start for block in blocks}
+        for _ in range(_MAX_ROUNDS):
+            judges = _learn(halves[1], own), _learn(halves[0], own)
+            strengths = {block.number: _strengths(judges[block.number % 2], block) for block in blocks}
+            best = {
+                number: max(OFFSETS, key=lambda k: row[k] - _MARGIN * (k != 0))
+                for number, row in strengths.items()
+            }
+            if np.mean([strengths[number][best[number]] for number in best]) < _MIN_STRENGTH:
+                break
+            if best == own:
+                return judges
+            own = best
+        else:
+            return judges
     return None
 
 
-def _offset_pairs(blocks: Sequence[Block], offset: int) -> list[tuple[str, str]]:
-    return [
-        (block[place][0], block[place + offset][1])
-        for block in blocks
-        for place in range(max(0, -offset), min(len(block), len(block) - offset))
-    ]
+def _strengths(companions: Companions, block: Block) -> dict[int, float]:
+    """Return, for each offset, how much nearer the pairs of a block are than sides of different pairs."""
+    nearness = companions.compare(block.sources, block.targets)
+    half = len(block.sources) // 2
+    chance = companions.compare(block.sources, block.targets[half:] + block.targets[:half]).mean()
+    return {offset: float(nearness[:, column].mean() - chance) for column, offset in enumerate(OFFSETS)}
 
 
-def _strength(companions: Companions, blocks: Sequence[Block], offset: int) -> float:
-    """Return how much nearer the sides of a pair are than sides of different pairs, on average."""
-    pairs = _offset_pairs(blocks, offset)
-    source = companions.source([source for source, _ in pairs])
-    target = companions.target([target for _, target in pairs])
-    apart = np.roll(target, len(pairs) // 2, axis=0)
-    return float(np.einsum("ie,ie->i", source, target - apart).mean())
-
-
-def _learn(pairs: Sequence[tuple[str, str]]) -> Companions:
-    sources = [features(source) for source, _ in pairs]
-    targets = [features(target) for _, target in pairs]
+def _learn(blocks: Sequence[Block], offsets: dict[int, int]) -> Companions:
+    sources: list[set[str]] = []
+    targets: list[set[str]] = []
+    for block in blocks:
+        offset = offsets[block.number]
+        first, end = max(0, -offset), min(len(block.sources), len(block.sources) - offset)
+        sources += block.sources[first:end]
+        targets += block.targets[first + offset : end + offset]
     source_words, target_words = _vocabulary(sources), _vocabulary(targets)
     # How often each two words share a pair, less what chance would give, relative to their counts.
     together = np.zeros((len(source_words), len(target_words)), np.float32)
@@ -126,7 +151,7 @@ def _learn(pairs: Sequence[tuple[str, str]]) -> Companions:
         columns = [target_words[word] for word in target if word in target_words]
         together[np.ix_(rows, columns)] += 1
     source_counts, target_counts = _counts(sources, source_words), _counts(targets, target_words)
-    together -= np.outer(source_counts, target_counts / max(1, len(pairs)))
+    together -= np.outer(source_counts, target_counts / max(1, len(sources)))
     together /= np.sqrt(source_counts)[:, None]
     together /= np.sqrt(target_counts)
     left, values, right = _leading_singular(together)
@@ -169,10 +194,11 @@ def _leading_singular(matrix: Vectors) -> tuple[Vectors, Vectors, Vectors]:
     return left[:, :width], values[:width], (basis @ inner.T)[:, :width]
 
 
-def _sentence_vectors(texts: Sequence[str], words: dict[str, int], vectors: Vectors) -> Vectors:
-    known = [[words[word] for word in features(text) if word in words] for text in texts]
+def _sentence_vectors(sentences: Features, words: dict[str, int], vectors: Vectors) -> Vectors:
+    """Return a vector of length 1 for each sentence; 0 if it has no known word."""
+    known = [[words[word] for word in sentence if word in words] for sentence in sentences]
     counts = np.array([len(places) for places in known], np.int64)
-    rows = np.zeros((len(texts), vectors.shape[1]), np.float32)
+    rows = np.zeros((len(sentences), vectors.shape[1]), np.float32)
     if counts.any():
         gathered = vectors[[place for places in known for place in places]]
         starts = np.cumsum(counts) - counts
@@ -182,88 +208,43 @@ def _sentence_vectors(texts: Sequence[str], words: dict[str, int], vectors: Vect
     return rows
 
 
-class ShiftFinder:
-    """Reads sentence vectors in order, in pieces of any size, and finds the shifted blocks."""
-
-    def __init__(self) -> None:
-        self._source = np.zeros((0, 0), np.float32)
-        self._target = np.zeros((0, 0), np.float32)
-        self._first = 0  # the number of the first sentence still held
-        self._offsets = [offset for offset in range(-MAX_OFFSET, MAX_OFFSET + 1) if offset]
-        self._runs = {offset: _Run() for offset in self._offsets}
-
-    def add(self, source: Vectors, target: Vectors) -> None:
-        """Take the vectors of the next pairs."""
-        held = len(self._source) > 0
-        self._source = np.concatenate([self._source, source]) if held else source
-        self._target = np.concatenate([self._target, target]) if held else target
-        self._advance(len(self._source) - MAX_OFFSET)
-
-    def finish(self) -> list[Shift]:
-        """Return the shifted blocks, in order; where several offsets overlap, the stronger one."""
-        self._advance(len(self._source))
-        found = [
-            (run.peak, Shift(run.start, run.end, offset))
-            for offset in self._offsets
-            for run in self._runs[offset].finish()
-        ]
-        chosen: list[Shift] = []
-        for _, shift in sorted(found, key=lambda item: -item[0]):
-            if all(shift.end <= other.start or other.end <= shift.start for other in chosen):
-                chosen.append(shift)
-        return sorted(chosen, key=lambda shift: shift.start)
-
-    def _advance(self, end: int) -> None:
-        """Compare the sentences held up to `end`, and forget those no offset can reach any more."""
-        begin = min(self._first, MAX_OFFSET)  # sentences before are held for negative offsets only
-        if end <= begin:
-            return
-        source, places = self._source[begin:end], np.arange(begin, end)
-        here = np.einsum("ie,ie->i", source, self._target[begin:end])
-        for offset in self._offsets:
-            there = places + offset
-            inside = (there >= 0) & (there < len(self._target))
-            shifted = np.full(len(places), -1, np.float32)
-            shifted[inside] = np.einsum("ie,ie->i", source[inside], self._target[there[inside]])
-            for difference in (shifted - here - _MARGIN).tolist():
-                self._runs[offset].add(difference)
-        drop = max(0, end - MAX_OFFSET)
-        self._source, self._target = self._source[drop:], self._target[drop:]
-        self._first += drop
+def judge(judges: Judges, first: int, sources: Features, targets: Features) -> Vectors:
+    """Return the nearness of the pairs from number `first` on, each by vectors not learnt from it."""
+    odd = (np.arange(first, first + len(sources)) // BLOCK_PAIRS) % 2 == 1
+    even_view, odd_view = (companions.compare(sources, targets) for companions in judges)
+    return np.where(odd[:, None], odd_view, even_view)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    start: int
-    end: int
-    peak: float
+def find_shifts(nearness: Iterable[Vectors]) -> list[Shift]:
+    """Return the shifted blocks of a corpus whose nearness comes in pieces, in order.
+
+    The most likely sequence of offsets, if staying costs nothing and a change costs a penalty (Viterbi 1967).
+    """
+    bias = np.array([_MARGIN if offset else 0.0 for offset in OFFSETS], np.float32)
+    scores = np.array([-_PENALTY if offset else 0.0 for offset in OFFSETS], np.float32)
+    came_from: list[NDArray[np.uint8]] = []  # eleven bytes for each pair
+    stay = np.arange(len(OFFSETS), dtype=np.uint8)
+    for piece in nearness:
+        back = np.empty(piece.shape, np.uint8)
+        for row, gain in zip(back, piece - bias, strict=True):
+            best = int(scores.argmax())
+            changed = scores < scores[best] - _PENALTY
+            row[:] = np.where(changed, best, stay)
+            scores = np.where(changed, scores[best] - _PENALTY, scores) + gain
+        came_from.append(back)
+    state = int(scores.argmax())
+    states: list[int] = []
+    for back in reversed(came_from):
+        for row in back[::-1].tolist():
+            states.append(state)
+            state = row[state]
+    return list(_runs(states[::-1]))
 
 
-class _Run:
-    """The stretches of a stream of numbers whose sum rises high enough: a cumulative sum (Page 1954)."""
-
-    def __init__(self) -> None:
-        self._place = 0
-        self._sum = self._peak = 0.0
-        self._start = self._end = 0
-        self._found: list[_Found] = []
-
-    def add(self, value: float) -> None:
-        if self._sum <= 0:
-            self._sum, self._peak, self._start = 0.0, 0.0, self._place
-        self._sum += value
-        self._place += 1
-        if self._sum > self._peak:
-            self._peak, self._end = self._sum, self._place
-        # Once the sum has fallen far from its peak the stretch is over, however high the peak was.
-        if self._sum <= 0 or self._sum < self._peak - _EVIDENCE:
-            self._close()
-
-    def _close(self) -> None:
-        if self._peak >= _EVIDENCE:
-            self._found.append(_Found(self._start, self._end, self._peak))
-        self._sum = self._peak = 0.0
-
-    def finish(self) -> Iterator[_Found]:
-        self._close()
-        yield from self._found
+def _runs(states: Sequence[int]) -> Iterator[Shift]:
+    start = 0
+    for state, group in groupby(states):
+        end = start + len(list(group))
+        if OFFSETS[state]:
+            yield Shift(start, end, OFFSETS[state])
+        start = end

@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.contract import Ids, Ragged
-from regard.corpus.parallel import chunked, map_in_threads, num_cores
-from regard.corpus.read import Pair
+from regard.corpus.parallel import map_in_threads, num_cores
+from regard.corpus.read import Pair, chunks
 from regard.errors import CorpusError
 from regard.files import writing_folder
-from regard.text.normalize import normalize
 from regard.text.tokenizer import Tokenizer, TokenizerPair
 
 FORMAT = "regard-store/1"
@@ -65,17 +64,17 @@ def build_store(
 
     def encode(chunk: list[Pair]) -> _EncodedChunk:
         return _EncodedChunk(
-            _encode(tokenizers.source, [normalize(pair.source, fold_quotes=True) for pair in chunk]),
-            _encode(tokenizers.target, [normalize(pair.target) for pair in chunk]),
+            _encode(tokenizers.source, [tokenizers.clean_source(pair.source) for pair in chunk]),
+            _encode(tokenizers.target, [tokenizers.clean_target(pair.target) for pair in chunk]),
             np.array([pair.line for pair in chunk], np.int64),
         )
 
-    with writing_folder(folder) as temporary:
+    with writing_folder(folder, "store.json") as temporary:
         with _SideWriter(temporary, "source") as source, _SideWriter(temporary, "target") as target:
             num_pairs = 0
             with (temporary / "lines").open("wb") as lines_file:
                 for encoded in map_in_threads(
-                    encode, chunked(pairs, _CHUNK_PAIRS), num_threads or num_cores()
+                    encode, chunks(pairs, _CHUNK_PAIRS), num_threads or num_cores()
                 ):
                     source.add(encoded.source)
                     target.add(encoded.target)
@@ -123,22 +122,24 @@ class Store:
         self.folder = folder
         try:
             meta = json.loads((folder / "store.json").read_text())
-        except (OSError, ValueError) as error:
+            if meta["format"] != FORMAT:
+                raise CorpusError(
+                    f"{folder}: store of format {meta['format']!r}; this version reads {FORMAT!r}"
+                )
+            self.num_pairs = int(meta["num_pairs"])
+            self.tokenizer_hashes: tuple[str, str] = (meta["tokenizers"][0], meta["tokenizers"][1])
+            shapes = {
+                side: (int(meta[side]["bits"]), int(meta[side]["num_ids"])) for side in ("source", "target")
+            }
+        except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
             raise CorpusError(
-                f"{folder}: not a store of regard ({error}); prepare the corpus again"
+                f"{folder}: not a store of regard ({error!r}); prepare the corpus again"
             ) from None
-        if meta.get("format") != FORMAT:
-            raise CorpusError(
-                f"{folder}: store of format {meta.get('format')!r}; this version reads {FORMAT!r}"
-            )
-        self.num_pairs: int = meta["num_pairs"]
-        self.tokenizer_hashes: tuple[str, str] = tuple(meta["tokenizers"])
         self._maps: list[mmap.mmap] = []
         sides = {}
-        for side in ("source", "target"):
-            width = np.dtype(f"<u{meta[side]['bits'] // 8}")
+        for side, (bits, num_ids) in shapes.items():
             sides[side] = _Side(
-                self._map(f"{side}.ids", width, meta[side]["num_ids"]),
+                self._map(f"{side}.ids", np.dtype(f"<u{bits // 8}"), num_ids),
                 self._map(f"{side}.offsets", np.dtype("<u8"), self.num_pairs + 1),
             )
         self.source, self.target = sides["source"], sides["target"]
@@ -159,6 +160,11 @@ class Store:
 
     def __len__(self) -> int:
         return self.num_pairs
+
+    def check(self, tokenizers: TokenizerPair) -> None:
+        """Raise CorpusError if the ids were made by other tokenizers."""
+        if self.tokenizer_hashes != (tokenizers.source.sha256, tokenizers.target.sha256):
+            raise CorpusError(f"{self.folder}: made with other tokenizers; prepare the corpus again")
 
     def lines(self, pairs_B: Ids) -> Ids:
         """Return the lines of the corpus that these pairs came from."""

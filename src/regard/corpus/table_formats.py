@@ -29,18 +29,24 @@ class _Columns:
 
 
 def tsv(path: Path, wanted: Languages) -> Format:
-    """Return how to read lines of columns parted by tabs: the first two, or those named in a header.
+    """Return how to read lines of columns parted by tabs: the two there are, or those named in a header.
 
-    There is no quoting. A first line is a header if it names a source and a target column,
-    or if every cell is a language code and no two are the same.
+    A file whose name tells two languages (a.en-fr.tsv) has them in its first two columns.
+
+    There is no quoting. A first line is a header if it names a source and a target column, or if every cell,
+    and of three or more at least two, are language codes, no two the same.
     """
     with InputFile(path) as file:
         first = next(file.lines(), "").split("\t")
         if len(first) < 2:
             raise file.error(1, "1 column; write the two sides on one line with a tab between them")
-    has_header = _role_places(first) is not None or (
-        all(map(is_language, first)) and len(set(map(normalised, first))) == len(first)
-    )
+    codes = [normalised(cell) for cell in first if is_language(cell)]
+    has_header = _role_places(first) is not None or (len(codes) >= 2 and len(set(codes)) == len(codes))
+    if len(first) > 2 and not has_header and languages_in_name(path) is None:
+        raise CorpusError(
+            f"{path}:1: {len(first)} columns, and nothing tells which two to read; name them in a first line "
+            "(source and target, or en and fr), or name the file after the first two, such as a.en-fr.tsv"
+        )
     columns = (
         _named_columns(path, f"{path}:1", first, wanted) if has_header else _directed(path, 0, 1, wanted)
     )

@@ -9,7 +9,10 @@ from regard.corpus.read import Corpus, Pair
 from regard.errors import OutputError
 from regard.files import COMPRESSIONS, without_compression, writing
 
-_BREAKS = re.compile(r"[\t\n\r]+")  # would end a line or a column
+_BREAKS = re.compile(r"[\n\r]+")  # would end a line
+_TABS = re.compile(r"[\t\n\r]+")  # would end a column
+_HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that no byte stands behind
+_FOREIGN = (".tmx", ".xlf", ".xliff", ".po", ".parquet", ".csv", ".ndjson", ".bz2", ".zip")
 
 
 def output_paths(out: Path, corpus: Corpus) -> list[Path]:
@@ -19,6 +22,12 @@ def output_paths(out: Path, corpus: Corpus) -> list[Path]:
     Raises OutputError if one of them exists, so that nobody's corpus is overwritten.
     """
     plain = without_compression(out)
+    if not plain.name or out.is_dir():
+        raise OutputError(f"{out}: is a folder; add the beginning of a file name, such as {out / 'clean'}")
+    if plain.suffix.lower() in _FOREIGN:
+        raise OutputError(
+            f"{out}: cannot be written as {plain.suffix}; write .tsv or .jsonl, or two plain files"
+        )
     if plain.suffix.lower() in (".tsv", ".jsonl"):
         paths = [out]
     else:
@@ -34,29 +43,24 @@ def output_paths(out: Path, corpus: Corpus) -> list[Path]:
 
 
 def write_pairs(out: Path, corpus: Corpus, pairs: Iterable[Pair]) -> None:
-    """Write the pairs to the files of `output_paths(out, corpus)`; N pairs give N lines."""
+    """Write the pairs to the files of `output_paths(out, corpus)`; N pairs give N lines.
+
+    In a format of lines, a line break inside a text becomes a space, and in TSV a tab does too.
+    """
     paths = output_paths(out, corpus)
     languages = (corpus.source_language or "source", corpus.target_language or "target")
     with writing(*paths) as files:
-        for pair in pairs:
+        for source, target in ((pair.source, pair.target) for pair in pairs):
             if len(files) == 2:
-                files[0].write(_line(pair.source))
-                files[1].write(_line(pair.target))
+                files[0].write(_encode(_BREAKS.sub(" ", source)))
+                files[1].write(_encode(_BREAKS.sub(" ", target)))
             elif without_compression(out).suffix.lower() == ".jsonl":
-                row = dict(zip(languages, (pair.source, pair.target), strict=True))
-                files[0].write(_encode(json.dumps(row, ensure_ascii=False) + "\n"))
+                row = dict(zip(languages, (source, target), strict=True))
+                files[0].write(_encode(json.dumps(row, ensure_ascii=False)))
             else:
-                files[0].write(_line(pair.source)[:-1] + b"\t" + _line(pair.target))
+                files[0].write(_encode(f"{_TABS.sub(' ', source)}\t{_TABS.sub(' ', target)}"))
 
 
-def _line(text: str) -> bytes:
-    return _encode(_BREAKS.sub(" ", text) + "\n")
-
-
-def _encode(text: str) -> bytes:
-    # Bytes that were not UTF-8 go out as they came in.
-    return text.encode("utf-8", "surrogateescape" if _escaped(text) else "surrogatepass")
-
-
-def _escaped(text: str) -> bool:
-    return any("\udc80" <= character <= "\udcff" for character in text)
+def _encode(line: str) -> bytes:
+    """Return the bytes of a line: bytes that were not UTF-8 as they came, other halves of characters as �."""
+    return _HALVES.sub("\ufffd", line).encode("utf-8", "surrogateescape") + b"\n"

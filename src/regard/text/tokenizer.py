@@ -11,10 +11,10 @@ import numpy as np
 
 from regard.config import CharacterOptions, SubwordOptions, WordOptions, parse
 from regard.errors import TokenizerError
-from regard.text.normalize import Normalized
+from regard.text.normalize import Normalized, normalize
 from regard.text.segment import SPLITS, Ids, Segmenter, SubwordSegmenter, TableSegmenter
 from regard.text.words import Span
-from regard.vocabulary import FIRST_BYTE, NUM_RESERVED, SPACE, UNK, UNKNOWN
+from regard.vocabulary import FIRST_BYTE, NUM_RESERVED, RESERVED, SPACE, UNK, UNKNOWN
 
 FORMAT = "regard-tokenizer/1"
 
@@ -38,11 +38,17 @@ class Encoding:
 
 
 class Tokenizer:
-    """Turns text into ids and ids into text: `decode(encode(text).ids) == text` for every string."""
+    """Turns text into ids and ids into text.
+
+    `decode(encode(text).ids) == text` for every string, unless the options ask for `<unk>`.
+    """
 
     def __init__(
         self, options: SubwordOptions | WordOptions | CharacterOptions, segmenter: Segmenter
     ) -> None:
+        learnt = segmenter.pieces[NUM_RESERVED:]
+        if tuple(segmenter.pieces[:NUM_RESERVED]) != RESERVED or SPACE not in learnt or "" in learnt:
+            raise TokenizerError("the pieces are not those of a regard tokenizer; it may be damaged")
         self.options = options
         self.pieces = segmenter.pieces
         self._segmenter = segmenter
@@ -61,6 +67,11 @@ class Tokenizer:
         if isinstance(options, SubwordOptions):
             return cls(options, SubwordSegmenter.learn(marked, options))
         return cls(options, TableSegmenter.learn(marked, options))
+
+    @property
+    def can_sample(self) -> bool:
+        """Whether a text can be cut in more than one way."""
+        return isinstance(self.options, SubwordOptions)
 
     @property
     def vocab_size(self) -> int:
@@ -108,7 +119,7 @@ class Tokenizer:
         line, _, body = data.partition(b"\n")
         try:
             header = json.loads(line)
-            form, values = header["format"], header["options"]
+            form, values = header["format"], dict(header["options"])
         except (ValueError, TypeError, KeyError, RecursionError):
             raise TokenizerError("these bytes are not a regard tokenizer") from None
         if form != FORMAT:
@@ -187,6 +198,16 @@ class TokenizerPair:
     source: Tokenizer
     target: Tokenizer
 
+    @staticmethod
+    def clean_source(text: str) -> str:
+        """Return the text as every source goes to its tokenizer, in learning, training and translating."""
+        return normalize(text, fold_quotes=True)
+
+    @staticmethod
+    def clean_target(text: str) -> str:
+        """Return the text as every target goes to its tokenizer; it keeps its quotation marks."""
+        return normalize(text)
+
     @classmethod
     def learn(
         cls,
@@ -195,6 +216,7 @@ class TokenizerPair:
         options: SubwordOptions | WordOptions | CharacterOptions,
     ) -> "TokenizerPair":
         """Learn one tokenizer from both sides, or one from each, as the options say."""
+        sources, targets = list(map(cls.clean_source, sources)), list(map(cls.clean_target, targets))
         if options.joint:
             tokenizer = Tokenizer.learn(chain(sources, targets), options)
             return cls(tokenizer, tokenizer)

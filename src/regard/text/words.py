@@ -18,10 +18,10 @@ Span = tuple[int, int]  # characters text[start:end]
 _WORD = regex.compile(
     r"""
       (?: https?:// | www\. ) [^\s<>"«»]* [\p{L}\p{N}/]
-    | [\w.+-]+ @ [\w-]+ (?: \.[\w-]+ )+
+    | (?<![\w.+-]) [\w.+-]{1,64}+ @ [\w-]{1,64}+ (?: \.[\w-]{1,64}+ ){1,8}+
     | %\(\w+\)[sdif] | %[sdif]\b | \{\w*\}
     | \p{N}+ (?: [.,:] \p{N}+ )+
-    | (?: [ldjnsctm] | \w*qu | [dnsc]?[aeou]ll | un ) ['’] (?=[\p{L}\p{N}])
+    | (?: [ldjnsctm] | (?<!\w) \p{L}{0,8} qu | [dnsc]?[aeou]ll | un ) ['’] (?=[\p{L}\p{N}])
     | \p{Han}
     | [\p{L}\p{M}\p{N}_--\p{Han}]+ (?: ['’\-\u2010\u2011] [\p{L}\p{M}\p{N}_--\p{Han}]+ )*
     | ( [^\s\p{L}\p{N}] ) \1+
