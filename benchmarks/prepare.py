@@ -23,7 +23,7 @@ import numpy as np
 
 from regard.config import BatchOptions, SubwordOptions
 from regard.corpus.batches import Batches, Share
-from regard.corpus.read import Corpus, Pair, open_corpus
+from regard.corpus.read import Corpus, Pair, open_corpus, sample_pairs
 from regard.corpus.store import Store, build_store
 from regard.text.tokenizer import Tokenizer, TokenizerPair  # noqa: F401 - the child below uses both
 
@@ -37,7 +37,7 @@ def repeated(corpus: Corpus, num_pairs: int) -> Iterator[Pair]:
 
 
 def learn(corpus: Corpus) -> TokenizerPair:
-    pairs = list(islice(corpus.pairs(), 20_000))
+    pairs = sample_pairs(islice(corpus.pairs(), 300_000), 20_000)
     options = SubwordOptions(vocab_size=8000)
     return TokenizerPair.learn([p.source for p in pairs], [p.target for p in pairs], options)
 
@@ -99,7 +99,6 @@ print(json.dumps({
     "batches": num_batches, "iterated_pairs": num_iterated, "too_long": batches.num_too_long(),
     "store_mib": sum(path.stat().st_size for path in folder.iterdir()) / 2**20,
     "peak_mib": peak(resource.RUSAGE_SELF), "peak_building_mib": building,
-    "peak_worker_mib": peak(resource.RUSAGE_CHILDREN),
 }))
 """
 
@@ -120,17 +119,15 @@ def measured(corpus: Corpus, tokenizers: TokenizerPair, num_pairs: int) -> dict[
 
 def memory(corpus: Corpus, options: argparse.Namespace) -> None:
     tokenizers = learn(corpus)
-    small, large = (measured(corpus, tokenizers, num) for num in (options.pairs // 10, options.pairs))
-    for what in ("peak_mib", "peak_worker_mib"):
-        print(
-            f"{what}: {small[what]:.0f} MiB, with ten times the corpus {large[what]:.0f} MiB: {large[what] / small[what]:.3f}x"
-        )
+    small, large = (
+        measured(corpus, tokenizers, num)["peak_mib"] for num in (options.pairs // 10, options.pairs)
+    )
+    print(f"{small:.0f} MiB, with ten times the corpus {large:.0f} MiB: {large / small:.3f}x")
 
 
 def large(corpus: Corpus, options: argparse.Namespace) -> None:
     figures = measured(corpus, learn(corpus), options.pairs)
-    total = figures["peak_mib"] + 2 * figures["peak_worker_mib"]
-    print(f"all processes together at most {total:.0f} MiB (the main one {figures['peak_mib']:.0f} MiB)")
+    print(f"{figures['pairs']:,} pairs prepared and iterated in at most {figures['peak_mib']:.0f} MiB")
 
 
 def batch(corpus: Corpus, options: argparse.Namespace) -> None:

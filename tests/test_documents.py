@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import regard.sample
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -18,9 +20,9 @@ def blocks(document):
 
 
 @pytest.mark.parametrize("document", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name)
+@pytest.mark.slow
 def test_the_examples_of_a_document_run(document, tmp_path):
-    sample = [sys.executable, "-m", "regard", "sample", "--pairs", "20000", "--out", "corpus"]
-    subprocess.run(sample, cwd=tmp_path, check=True, capture_output=True)
+    regard.sample.write(tmp_path / "corpus", num_pairs=20_000)
     for language, code in blocks(document):
         if language == "python":
             done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)

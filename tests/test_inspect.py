@@ -111,6 +111,7 @@ def test_every_problem_is_found_with_its_line_and_reason(tmp_path):
 @pytest.mark.parametrize(
     ("offset", "start", "length"), [(1, 3000, 50), (-1, 6543, 50), (2, 50, 120), (-3, 9800, 200)]
 )
+@pytest.mark.slow
 def test_a_shifted_block_is_found_in_ten_thousand_lines(tmp_path, offset, start, length):
     end = start + length
     targets = [target for _, target in PAIRS]
@@ -126,10 +127,12 @@ def test_a_shifted_block_is_found_in_ten_thousand_lines(tmp_path, offset, start,
     assert abs(found.first_line - (start + 1)) <= 8 and abs(found.last_line - end) <= 8
 
 
+@pytest.mark.slow
 def test_a_sound_corpus_has_no_shift(tmp_path):
     assert inspect(write(tmp_path, PAIRS)).shifts == ()
 
 
+@pytest.mark.slow
 def test_a_corpus_shifted_from_end_to_end_is_found(tmp_path):
     pairs = [(source, target) for (source, _), (_, target) in zip(PAIRS[1:], PAIRS, strict=False)]
     [found] = inspect(write(tmp_path, pairs)).shifts
@@ -145,6 +148,7 @@ def test_a_line_lost_in_the_middle_shifts_all_that_follows(tmp_path):
     assert found.offset == -1 and abs(found.first_line - 1701) <= 3 and found.last_line >= 3997
 
 
+@pytest.mark.slow
 def test_sides_that_have_nothing_in_common_are_a_loud_problem(tmp_path):
     targets = [target for _, target in PAIRS[:2000]]
     random.Random(1).shuffle(targets)

@@ -20,6 +20,7 @@ from regard.vocabulary import PAD
         ("europarl/fr-en.train.fr.gz", "europarl/fr-en.train.en.gz"),
     ],
 )
+@pytest.mark.slow
 def test_padding_is_under_five_percent(shared_data, files, tmp_path):
     corpus = open_corpus([shared_data / name for name in files])
     pairs = list(islice(corpus.pairs(), 29_000))
@@ -36,6 +37,7 @@ def test_padding_is_under_five_percent(shared_data, files, tmp_path):
     assert 1 - real / padded < 0.05
 
 
+@pytest.mark.slow
 def test_a_shift_of_fifty_lines_is_found_in_korean(shared_data, tmp_path):
     corpus = open_corpus([shared_data / "tatoeba" / f"ko-en.train.{language}" for language in ("ko", "en")])
     pairs = list(corpus.pairs())

@@ -332,6 +332,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_corpus(tokenizers, tmp_path):
     if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss == 0:
         pytest.skip("this system does not report resident memory")

@@ -129,7 +129,11 @@ def _report_lines(report: "Report") -> list[str]:
     lines += [f"read over: {count:,} entries: {reason}" for reason, count in report.skipped.items()]
     lines += [f"note: {note}" for note in report.notes]
     sound = report.num_pairs - report.num_broken
-    lines.append(f"{sound:,} of {report.num_pairs:,} pairs are sound ({_percent(sound, report.num_pairs)})")
+    share = f"{sound:,} of {report.num_pairs:,} pairs"
+    if report.unrelated:
+        lines.append(f"{share} look sound one by one, but the sides do not belong together")
+    else:
+        lines.append(f"{share} are sound ({_percent(sound, report.num_pairs)})")
     return lines
 
 
