@@ -21,9 +21,7 @@ from regard.errors import ConfigError
 from regard.text.tokenizer import TokenizerPair
 
 _WINDOW_PAIRS = 1 << 17
-# Batches between two calls of Store.release. Linux maps sixteen pages around each one touched, so even a
-# few hundred sentences from all over a large corpus show as tens of megabytes.
-_RELEASE_EVERY = 8
+_RELEASE_EVERY = 64  # batches between two calls of Store.release
 
 
 class Permutation:
@@ -162,7 +160,6 @@ class Batches:
         pairs = self._visit(epoch, Permutation(self.epoch_pairs, self._seed, 0, epoch)(places))
         lengths = self._lengths(pairs)
         kept = lengths.max(axis=1) <= self._options.max_tokens
-        self._release()
         cuts = _cut(lengths[kept], self._options.batch_tokens)
         order = np.random.default_rng((self._seed, 1, epoch, window)).permutation(len(cuts))
         return [pairs[kept][cuts[number]] for number in order]
@@ -196,8 +193,9 @@ class Batches:
         """Return the tokens of each pair on the two sides, `</s>` counted."""
         lengths = np.empty((len(pairs_B), 2), np.int64)
         for store, rows, local_B in self._by_store(pairs_B):
-            lengths[rows, 0] = store.source.lengths(local_B) + 1
-            lengths[rows, 1] = store.target.lengths(local_B) + 1
+            for column, side in enumerate((store.source, store.target)):
+                lengths[rows, column] = side.lengths(local_B) + 1
+                store.release()
         return lengths
 
     def _fetch(self, pairs_B: Ids) -> Batch:
