@@ -76,7 +76,7 @@ def speed(corpus: Corpus, options: argparse.Namespace) -> None:
 
 
 _CHILD = """
-import json, resource, sys, time
+import json, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from prepare import *
@@ -85,8 +85,10 @@ corpus, num_pairs, folder = open_corpus(sys.argv[5:]), int(sys.argv[3]), Path(sy
 started = time.perf_counter()
 store = build_store(repeated(corpus, num_pairs), TokenizerPair(tokenizer, tokenizer), folder)
 built = time.perf_counter()
-peak = lambda who: resource.getrusage(who).ru_maxrss / 1024
-building = peak(resource.RUSAGE_SELF)
+def peak():  # not ru_maxrss: a process inherits that of the one that started it
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+building = peak()
 batches = Batches([Share(store)], BatchOptions(), seed=1)
 num_batches = num_iterated = 0
 for position, batch in batches.iterate():
@@ -98,7 +100,7 @@ print(json.dumps({
     "pairs": len(store), "build_seconds": built - started, "iterate_seconds": time.perf_counter() - built,
     "batches": num_batches, "iterated_pairs": num_iterated, "too_long": batches.num_too_long(),
     "store_mib": sum(path.stat().st_size for path in folder.iterdir()) / 2**20,
-    "peak_mib": peak(resource.RUSAGE_SELF), "peak_building_mib": building,
+    "peak_mib": peak(), "peak_building_mib": building,
 }))
 """
 

@@ -1,7 +1,7 @@
 """Batches in an order that is a pure function of seed, epoch and step, whatever the size of the corpus.
 
 An epoch visits the pairs in a pseudo-random order that is computed, not stored (`Permutation`). It is cut
-into *windows* of some hundred thousand pairs; within a window the pairs are sorted by length, cut into
+into *windows* of 32,768 pairs; within a window the pairs are sorted by length, cut into
 batches that keep to the token budget, and the batches are shuffled. So batches are tight, memory is that
 of one window, and any step of any epoch can be found again after an interruption.
 """
@@ -20,8 +20,8 @@ from regard.corpus.store import Store
 from regard.errors import ConfigError
 from regard.text.tokenizer import TokenizerPair
 
-_WINDOW_PAIRS = 1 << 17
-_RELEASE_EVERY = 64  # batches between two calls of Store.release
+_WINDOW_PAIRS = 1 << 15
+_RELEASE_EVERY = 8  # batches between two calls of Store.release
 
 
 class Permutation:

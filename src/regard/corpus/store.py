@@ -31,7 +31,7 @@ from regard.files import writing_folder
 from regard.text.tokenizer import Tokenizer, TokenizerPair
 
 FORMAT = "regard-store/1"
-_CHUNK_PAIRS = 4096  # with small ones the threads would wait for each other more than they work
+_CHUNK_PAIRS = 2048  # with small ones the threads would wait for each other more than they work
 
 
 @dataclass(frozen=True, slots=True)
