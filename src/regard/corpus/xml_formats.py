@@ -1,5 +1,6 @@
 """TMX and XLIFF, read as a stream: no tree is built, and no file makes the reader hold more than some MiB."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ class _Unit:
     sides: tuple[_Side, ...]
 
 
-class _UnitReader:
+class _UnitReader(ABC):
     """Units out of a stream of XML. A format says which elements are its units and sides.
 
     It stands on expat itself, because only there can declarations be refused before they are used,
@@ -95,13 +96,13 @@ class _UnitReader:
             if num_bytes - self.parser.CurrentByteIndex > MAX_LINE_BYTES:
                 raise self._error(f"a tag or comment of more than {MAX_LINE_BYTES:,} bytes; remove it")
 
+    @abstractmethod
     def opened(self, name: str, attributes: dict[str, str]) -> None:
         """Take note of an element that begins; `self.path` ends with its parent."""
-        raise NotImplementedError
 
+    @abstractmethod
     def closed(self, name: str) -> None:
         """Take note of an element that ends; `self.path` ends with its parent."""
-        raise NotImplementedError
 
     def begin_unit(self) -> None:
         """Begin a unit at the present line."""
