@@ -3,6 +3,7 @@
     python benchmarks/prepare.py speed  train.fr.gz train.en.gz [--rounds 3]
     python benchmarks/prepare.py memory train.fr.gz train.en.gz [--pairs 300000]
     python benchmarks/prepare.py large  train.fr.gz train.en.gz [--pairs 10000000]
+    python benchmarks/prepare.py padding train.fr.gz train.en.gz
     python benchmarks/prepare.py batch  train.fr.gz train.en.gz        (needs the extra [train])
 
 The files are a parallel corpus, read as often as needed to give the number of pairs.
@@ -169,11 +170,29 @@ def batch(corpus: Corpus, options: argparse.Namespace) -> None:
     print(f"overhead        {100 * sum(making) / sum(stepping):.2f} % of a step, the window counted")
 
 
+def padding(corpus: Corpus, options: argparse.Namespace) -> None:
+    """Print the share of padding in the batches of one epoch, both sides counted."""
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = islice(corpus.pairs(), options.pairs)
+        batches = Batches(
+            [Share(build_store(pairs, learn(corpus), Path(folder) / "store"))], BatchOptions(), seed=1
+        )
+        real = padded = 0
+        for position, made in batches.iterate():
+            if position.epoch:
+                break
+            real += int(made.source_real_BS.sum()) + made.num_target_tokens
+            padded += made.source_BS.size + made.target_out_BT.size
+    print(
+        f"{batches.epoch_pairs:,} pairs: {100 * (1 - real / padded):.2f} % padding in batches of 4,096 tokens"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    tasks = {"speed": speed, "memory": memory, "large": large, "batch": batch}
+    tasks = {"speed": speed, "memory": memory, "large": large, "batch": batch, "padding": padding}
     parser.add_argument("task", choices=tasks)
     parser.add_argument("files", nargs="+")
     parser.add_argument("--pairs", type=int)
@@ -181,7 +200,9 @@ def main() -> None:
     options = parser.parse_args()
     options.pairs = (
         options.pairs
-        or {"speed": 300_000, "memory": 300_000, "large": 10_000_000, "batch": 100_000}[options.task]
+        or {"speed": 300_000, "memory": 300_000, "large": 10_000_000, "batch": 100_000, "padding": 300_000}[
+            options.task
+        ]
     )
     tasks[options.task](open_corpus(options.files), options)
 

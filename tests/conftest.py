@@ -13,3 +13,15 @@ def shared_data():
             f"no corpora at {folder}; set REGARD_DATA to the folder that holds multi30k, europarl, ..."
         )
     return folder
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file of this name and content, and returns its path."""
+
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write

@@ -21,16 +21,6 @@ MIB = 1 << 20
 Write = Callable[[str, str | bytes], Path]
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def write(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
 def fault(*paths: Path) -> str:
     """Return the message of the error that reading raises, be it at the start or later."""
     with pytest.raises(CorpusError) as caught:

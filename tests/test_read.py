@@ -24,16 +24,6 @@ Write = Callable[[str, str | bytes], Path]
 Row = tuple[int, str, str]
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def write(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
 def rows(corpus: Corpus) -> list[Row]:
     return [(pair.line, pair.source, pair.target) for pair in corpus.pairs()]
 
