@@ -7,10 +7,18 @@ so an option that means nothing for a design does not exist there.
 
 import difflib
 import types
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from regard.errors import ConfigError
 from regard.vocabulary import NUM_RESERVED
@@ -20,6 +28,28 @@ class Options(BaseModel):
     """A section of the configuration: frozen, and closed to unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def _named(first: str, **synonyms: str) -> BeforeValidator:
+    """Let a bare word stand for a choice of that kind, and no kind for the first one."""
+
+    def name_the_kind(value: Any) -> Any:
+        if isinstance(value, str):
+            value = {"kind": value}
+        if isinstance(value, Mapping):
+            kind = value.get("kind", first)
+            value = {**value, "kind": synonyms.get(kind, kind) if isinstance(kind, str) else kind}
+        return value
+
+    return BeforeValidator(name_the_kind)
+
+
+def _classes(annotation: Any) -> list[type[Options]]:
+    """Return the option classes an annotation offers; none if it is a plain value."""
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    members = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else [annotation]
+    return [member for member in members if isinstance(member, type) and issubclass(member, Options)]
 
 
 class SubwordOptions(Options):
@@ -57,7 +87,9 @@ class CharacterOptions(Options):
     """One vocabulary for both languages; otherwise one for each."""
 
 
-TokenizerOptions = Annotated[SubwordOptions | WordOptions | CharacterOptions, Field(discriminator="kind")]
+TokenizerOptions = Annotated[
+    SubwordOptions | WordOptions | CharacterOptions, Field(discriminator="kind"), _named("unigram")
+]
 
 
 class BatchOptions(Options):
@@ -69,54 +101,336 @@ class BatchOptions(Options):
     """Pairs with more tokens than this on either side are left out, and counted."""
 
 
-SECTIONS: dict[str, Any] = {"tokenizer": TokenizerOptions, "batch": BatchOptions}
+class TokenSource(Options):
+    """The source is a sentence: a row of ids, each with its vector."""
+
+    kind: Literal["tokens"] = "tokens"
+    """Ids of pieces."""
+
+
+class FeatureSource(Options):
+    """The source is a row of feature vectors, such as the regions of an image (Xu et al. 2015)."""
+
+    kind: Literal["features"] = "features"
+    """Vectors from outside."""
+    feature_size: int = Field(512, ge=1)
+    """Numbers in one feature vector."""
+
+
+SourceOptions = Annotated[TokenSource | FeatureSource, Field(discriminator="kind"), _named("tokens")]
+
+
+class ContentScorer(Options):
+    """A score of the query against each memory."""
+
+    kind: Literal["additive", "dot", "scaled-dot", "general"] = "additive"
+    """`additive` v.tanh(W s + U h), also called `concat`; `dot` s.h; `scaled-dot` s.h/√n; `general` s.W h."""
+
+
+class LocationScorer(Options):
+    """A score from the query alone: where to look, whatever stands there (Luong et al. 2015, eq. 8)."""
+
+    kind: Literal["location"] = "location"
+    """W s, one row of W for each position."""
+    max_positions: int = Field(256, ge=1)
+    """Positions that have a score; source tokens after them get no weight, as in the paper."""
+
+
+ScorerOptions = Annotated[
+    ContentScorer | LocationScorer, Field(discriminator="kind"), _named("additive", concat="additive")
+]
+
+
+class GlobalWindow(Options):
+    """Every source token is in view."""
+
+    kind: Literal["global"] = "global"
+    """All of the source."""
+
+
+class LocalWindow(Options):
+    """Only the source tokens around a position are in view (Luong et al. 2015, section 3.2)."""
+
+    kind: Literal["local-m", "local-p"] = "local-p"
+    """`local-m`: around the step's own number; `local-p`: around a predicted place, with a Gaussian."""
+    half_width: int = Field(10, ge=1)
+    """Source tokens in view on each side of the position: D in the paper."""
+
+
+WindowOptions = Annotated[GlobalWindow | LocalWindow, Field(discriminator="kind"), _named("global")]
+
+
+class AttendThenStep(Options):
+    """Look with s_{t-1}, then step: the context enters the cell (Bahdanau et al. 2015)."""
+
+    kind: Literal["attend-then-step"] = "attend-then-step"
+    """Attend, then step."""
+    scorer: ScorerOptions = ContentScorer()
+    """How a query is scored against the memories."""
+    window: WindowOptions = GlobalWindow()
+    """Which source tokens are in view."""
+
+
+class StepThenAttend(Options):
+    """Step, then look with s_t: the context joins the state in the attentional vector (Luong et al. 2015)."""
+
+    kind: Literal["step-then-attend"] = "step-then-attend"
+    """Step, then attend."""
+    scorer: ScorerOptions = ContentScorer()
+    """How a query is scored against the memories."""
+    window: WindowOptions = GlobalWindow()
+    """Which source tokens are in view."""
+    input_feeding: bool = True
+    """The attentional vector enters the next step."""
+
+
+class NoAttention(Options):
+    """One fixed vector carries the whole sentence."""
+
+    kind: Literal["none"] = "none"
+    """No attention."""
+    context: Literal["start", "every"] = "start"
+    """The vector is the decoder's first state (Sutskever 2014), or enters every step as well (Cho 2014)."""
+
+
+AttentionOptions = Annotated[
+    AttendThenStep | StepThenAttend | NoAttention, Field(discriminator="kind"), _named("attend-then-step")
+]
+
+
+class TeacherForcing(Options):
+    """In training the decoder always reads the right word."""
+
+    kind: Literal["forcing"] = "forcing"
+    """Always the right word."""
+
+
+class ConstantSampling(Options):
+    """In training the decoder reads its own word with the same probability throughout."""
+
+    kind: Literal["constant"] = "constant"
+    """Scheduled sampling (Bengio et al. 2015) that never changes."""
+    gold_prob: float = Field(0.75, ge=0, le=1)
+    """Probability of reading the right word."""
+
+
+class LinearSampling(Options):
+    """In training the decoder reads its own word more and more often, in a straight line."""
+
+    kind: Literal["linear"] = "linear"
+    """Scheduled sampling with linear decay."""
+    lowest_gold_prob: float = Field(0.5, ge=0, le=1)
+    """Probability of reading the right word in the end."""
+    decay_steps: int = Field(20_000, ge=1)
+    """Updates until then."""
+
+
+class InverseSigmoidSampling(Options):
+    """In training the decoder reads its own word more and more often, along k / (k + exp(step / k))."""
+
+    kind: Literal["inverse-sigmoid"] = "inverse-sigmoid"
+    """Scheduled sampling with inverse sigmoid decay."""
+    decay: float = Field(2000.0, ge=1)
+    """The k of the formula: larger is later."""
+
+
+TeacherOptions = Annotated[
+    TeacherForcing | ConstantSampling | LinearSampling | InverseSigmoidSampling,
+    Field(discriminator="kind"),
+    _named("forcing"),
+]
+
+
+class XavierInit(Options):
+    """Weights uniform within √(6 / (rows + columns)) (Glorot & Bengio 2010); recurrent ones orthogonal."""
+
+    kind: Literal["xavier"] = "xavier"
+    """By the size of each matrix."""
+
+
+class UniformInit(Options):
+    """Every weight uniform within one bound (Sutskever et al. 2014: 0.08; Luong et al. 2015: 0.1)."""
+
+    kind: Literal["uniform"] = "uniform"
+    """One bound for all."""
+    bound: float = Field(0.1, gt=0, le=1)
+    """Largest weight at the start."""
+
+
+class GaussianInit(Options):
+    """Weights from N(0, 0.01²), the alignment's N(0, 0.001²), recurrent ones orthogonal (Bahdanau 2015)."""
+
+    kind: Literal["gaussian"] = "gaussian"
+    """As in Cho et al. 2014 and Bahdanau et al. 2015."""
+
+
+InitOptions = Annotated[
+    XavierInit | UniformInit | GaussianInit, Field(discriminator="kind"), _named("xavier")
+]
+
+
+class SinusoidalPositions(Options):
+    """Sines and cosines of many wavelengths (Vaswani et al. 2017, section 3.5)."""
+
+    kind: Literal["sinusoidal"] = "sinusoidal"
+    """Computed, for any length."""
+
+
+class LearnedPositions(Options):
+    """A learnt vector for each position."""
+
+    kind: Literal["learned"] = "learned"
+    """Learnt, up to a length."""
+    max_positions: int = Field(256, ge=1)
+    """Longest sequence, `</s>` counted."""
+
+
+PositionOptions = Annotated[
+    SinusoidalPositions | LearnedPositions, Field(discriminator="kind"), _named("sinusoidal")
+]
+
+
+class TransformerOptions(Options):
+    """Attention only (Vaswani et al. 2017)."""
+
+    kind: Literal["transformer"] = "transformer"
+    """The Transformer."""
+    source: SourceOptions = TokenSource()
+    """What the encoder reads."""
+    hidden_size: int = Field(256, ge=2)
+    """Width of embeddings and layers: d_model in the paper."""
+    feed_forward_size: int = Field(1024, ge=1)
+    """Width inside the feed-forward networks: d_ff."""
+    num_heads: int = Field(4, ge=1)
+    """Heads of each attention; they share `hidden_size` equally."""
+    encoder_layers: int = Field(3, ge=1)
+    """Layers of the encoder."""
+    decoder_layers: int = Field(3, ge=1)
+    """Layers of the decoder."""
+    norm: Literal["pre", "post"] = "pre"
+    """Layer norm before each sub-layer (steadier), or after it as in the paper."""
+    positions: PositionOptions = SinusoidalPositions()
+    """How the place of a token is told."""
+    tie: Literal["none", "target", "all"] = "all"
+    """One matrix for target embeddings and output (`target`), for the source too (`all`), or for none."""
+    init: InitOptions = XavierInit()
+    """Weights at the start."""
+    dropout: float = Field(0.1, ge=0, lt=1)
+    """Share of values dropped after embeddings and sub-layers."""
+    attention_dropout: float = Field(0.1, ge=0, lt=1)
+    """Share of attention weights dropped."""
+    feed_forward_dropout: float = Field(0.1, ge=0, lt=1)
+    """Share of values dropped inside the feed-forward networks."""
+    word_dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of tokens whose whole embedding is dropped (Sennrich & Zhang 2019)."""
+
+    @model_validator(mode="after")
+    def _heads_share_the_width(self) -> Self:
+        if self.hidden_size % 2 or self.hidden_size % self.num_heads:
+            wanted = f"even and a multiple of num_heads = {self.num_heads}"
+            raise ValueError(f"hidden_size = {self.hidden_size} must be {wanted}")
+        return self
+
+
+class RecurrentOptions(Options):
+    """A recurrent encoder and decoder, with attention or without."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    """The recurrent family, 2014-2015."""
+    source: SourceOptions = TokenSource()
+    """What the encoder reads."""
+    cell: Literal["gru", "lstm", "rnn"] = "gru"
+    """What a step computes: gated unit (Cho 2014), long short-term memory, or plain tanh."""
+    embedding_size: int = Field(256, ge=1)
+    """Width of a word's vector."""
+    hidden_size: int = Field(256, ge=2)
+    """Width of a state; an encoder that reads both ways has this much for each."""
+    num_layers: int = Field(1, ge=1)
+    """Layers of the encoder and of the decoder."""
+    reading: Literal["both", "forward", "reversed"] = "both"
+    """The encoder reads both ways, forward only, or the reversed source (Sutskever 2014)."""
+    attention: AttentionOptions = AttendThenStep()
+    """Where the decoder looks, and when; or that it does not."""
+    readout: Literal["linear", "maxout"] = "maxout"
+    """The output layer sees the state, or a maxout of state, last word and context (Bahdanau 2015, A.2.2)."""
+    residual: bool = False
+    """From the second layer on, a layer's input is added to its output."""
+    layer_norm: bool = False
+    """Layer norm within the cell (Ba et al. 2016)."""
+    tie: Literal["none", "factored", "target", "all"] = "target"
+    """One matrix for target embeddings and output (`target`), for the source too (`all`), for none,
+    or for none but the output of embedding rank (`factored`, Cho 2014)."""
+    init: InitOptions = XavierInit()
+    """Weights at the start."""
+    teacher: TeacherOptions = TeacherForcing()
+    """What the decoder reads in training: the right word, or at times its own."""
+    dropout: float = Field(0.2, ge=0, lt=1)
+    """Share of values dropped on embeddings, between layers and before the output."""
+    variational: bool = False
+    """One dropout mask for all steps of a sentence (Gal & Ghahramani 2016)."""
+    recurrent_dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of the last state dropped on its way into the cell, one mask for all steps."""
+    weight_dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of the recurrent weights dropped (Merity et al. 2018)."""
+    word_dropout: float = Field(0.0, ge=0, lt=1)
+    """Share of tokens whose whole embedding is dropped (Sennrich & Zhang 2019)."""
+
+
+ModelOptions = Annotated[
+    TransformerOptions | RecurrentOptions, Field(discriminator="kind"), _named("transformer")
+]
+
+SECTIONS: dict[str, Any] = {"tokenizer": TokenizerOptions, "batch": BatchOptions, "model": ModelOptions}
 
 
 def parse(section: str, values: Mapping[str, Any]) -> Any:
     """Return the options of a section from plain values, or raise an error that names the key."""
     try:
-        return TypeAdapter(SECTIONS[section]).validate_python({**_first_kind(section), **values})
+        return TypeAdapter(SECTIONS[section]).validate_python(values)
     except ValidationError as error:
         raise ConfigError(_explain(section, error)) from None
-
-
-def _first_kind(section: str) -> dict[str, str]:
-    """Return the kind that is meant where none is named: the default of the first class."""
-    kind = _classes(SECTIONS[section])[0].model_fields.get("kind")
-    return {"kind": kind.default} if kind else {}
-
-
-def _classes(section: Any) -> list[type[Options]]:
-    if get_origin(section) is Annotated:
-        section = get_args(section)[0]
-    if get_origin(section) in (Union, types.UnionType):
-        return list(get_args(section))
-    return [section]
 
 
 def _explain(section: str, error: ValidationError) -> str:
     """Return one line for the first thing that is wrong: the key, the value, and what would be right."""
     problem = error.errors()[0]
-    classes = _classes(SECTIONS[section])
-    kinds = {kind: cls for cls in classes if "kind" in cls.model_fields for kind in _choices(cls, "kind")}
+    cls, path = _find(section, problem["loc"])
+    key, value = ".".join(path), problem["input"]
     if problem["type"] == "union_tag_invalid":
-        value = problem["input"].get("kind")
-        return f"{section}.kind = {value!r} is not valid; {_nearest(str(value), list(kinds))}"
-    key = str(problem["loc"][-1])
+        kinds = [kind for choice in _choices_of(cls, section, path) for kind in _values(choice, "kind")]
+        return f"{key}.kind = {value.get('kind')!r} is not valid; {_nearest(str(value.get('kind')), kinds)}"
     if problem["type"] == "extra_forbidden":
-        cls = kinds.get(str(problem["loc"][0]), classes[0])
-        return f"{section}.{key} does not exist; {_nearest(key, list(cls.model_fields))}"
+        return f"{key} does not exist; {_nearest(path[-1], list(cls.model_fields))}"
     if problem["type"] == "literal_error":
-        cls = kinds.get(str(problem["loc"][0]), classes[0])
-        return f"{section}.{key} = {problem['input']!r} is not valid; " + _nearest(
-            str(problem["input"]), _choices(cls, key)
-        )
-    what = problem["msg"][0].lower() + problem["msg"][1:]
-    return f"{section}.{key} = {problem['input']!r} is not valid; {what}"
+        return f"{key} = {value!r} is not valid; {_nearest(str(value), _values(cls, path[-1]))}"
+    if problem["type"] == "value_error":
+        return f"{key} is not valid; {problem['ctx']['error']}"
+    return f"{key} = {value!r} is not valid; {problem['msg'][0].lower()}{problem['msg'][1:]}"
 
 
-def _choices(cls: type[Options], key: str) -> list[str]:
-    return [str(choice) for choice in get_args(cls.model_fields[key].annotation)]
+def _find(section: str, location: tuple[int | str, ...]) -> tuple[type[Options], list[str]]:
+    """Return the innermost option class of a location, and the keys on the way there.
+
+    pydantic's locations name the kind of each choice as well as the key; a user knows the keys only.
+    """
+    path, choices = [section], _classes(SECTIONS[section])
+    cls = choices[0]
+    for part in map(str, location):
+        if len(choices) > 1 and (chosen := [choice for choice in choices if part in _values(choice, "kind")]):
+            cls, choices = chosen[0], chosen
+            continue
+        path.append(part)
+        if part in cls.model_fields and (inner := _classes(cls.model_fields[part].annotation)):
+            choices = inner
+    return cls, path
+
+
+def _choices_of(cls: type[Options], section: str, path: list[str]) -> list[type[Options]]:
+    return _classes(SECTIONS[section] if len(path) == 1 else cls.model_fields[path[-1]].annotation)
+
+
+def _values(cls: type[Options], key: str) -> list[str]:
+    return [str(value) for value in get_args(cls.model_fields[key].annotation)]
 
 
 def _nearest(word: str, known: list[str]) -> str:
@@ -131,29 +445,46 @@ def reference() -> str:
         "",
         "Printed by `python -m regard.config > docs/options.md`; a test keeps it true.",
         "",
+        "A choice between designs is made by its `kind`, for which a bare word may stand:",
+        '`model.attention.scorer = "dot"` says `model.attention.scorer.kind = "dot"`.',
+        "",
     ]
     for name, section in SECTIONS.items():
         for cls in _classes(section):
-            lines += [
-                f"## `{name}`: {cls.__doc__}",
-                "",
-                "| option | values | default | meaning |",
-                "|---|---|---|---|",
-            ]
-            for key, field in cls.model_fields.items():
-                if choices := get_args(field.annotation):
-                    values = " ".join(f"`{choice}`" for choice in choices)
-                else:
-                    limits = ", ".join(
-                        f"{sign} {getattr(limit, name):,}"
-                        for limit in field.metadata
-                        for name, sign in (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<="))
-                        if hasattr(limit, name)
-                    )
-                    values = " ".join(filter(None, (getattr(field.annotation, "__name__", ""), limits)))
-                lines.append(f"| `{name}.{key}` | {values} | `{field.default}` | {field.description} |")
-            lines.append("")
+            lines += _describe(name, cls)
     return "\n".join(lines)
+
+
+def _describe(name: str, cls: type[Options]) -> Iterator[str]:
+    """Yield the lines about one option class, then those about the choices within it."""
+    yield from (
+        f"## `{name}`: {cls.__doc__}",
+        "",
+        "| option | values | default | meaning |",
+        "|---|---|---|---|",
+    )
+    inner: dict[str, list[type[Options]]] = {}
+    for key, field in cls.model_fields.items():
+        default = field.default
+        if choices := _classes(field.annotation):
+            values = " ".join(f"`{kind}`" for choice in choices for kind in _values(choice, "kind"))
+            default, inner[f"{name}.{key}"] = default.kind, choices
+        elif literals := get_args(field.annotation):
+            values = " ".join(f"`{literal}`" for literal in literals)
+        else:
+            limits = ", ".join(
+                f"{sign} {getattr(limit, bound):,}"
+                for limit in field.metadata
+                for bound, sign in (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<="))
+                if hasattr(limit, bound)
+            )
+            values = " ".join(filter(None, (getattr(field.annotation, "__name__", ""), limits)))
+        meaning = " ".join((field.description or "").split())
+        yield f"| `{name}.{key}` | {values} | `{default}` | {meaning} |"
+    yield ""
+    for key, choices in inner.items():
+        for choice in choices:
+            yield from _describe(key, choice)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What every engine is given, and the legend of the shape letters.
+"""What every engine is given and what it offers, and the legend of the shape letters.
 
 Names bound to arrays end in one capital per axis:
 
@@ -10,19 +10,39 @@ Names bound to arrays end in one capital per axis:
 | `R`    | rows being decoded    | `A`    | attention width     |
 | `K`    | hypotheses            | `N`    | heads               |
 | `V`    | target vocabulary     | `D`    | width of one head   |
+| `L`    | layers                | `F`    | feature width       |
+| `M`    | real target tokens    | `G`    | gates of a cell     |
+| `X`    | state of a cell       |        |                     |
 
 A digit is an axis of that size.
+
+**An engine** turns a batch into a state (`start`), then a state and the word said last into the scores of the
+next word, where it looked, and a new state (`step`). What a decoder remembers travels in its `State`.
+
+**A probe** sees every quantity an engine computes, by name, and hands it back, changed or not. That is how a
+translation is recorded and how it is tampered with: one code path, and none of it when nobody looks.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.vocabulary import BOS, EOS, PAD
+from regard.errors import ConfigError
+from regard.vocabulary import BOS, EOS, PAD, UNK
 
 Ids = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+Probe = Callable[[str, Any], Any]
+"""Called with the name and the value of a quantity, returns the value to go on with."""
+
+
+def unseen(name: str, value: Any) -> Any:
+    """Return the value: the probe of a translation that nobody watches."""
+    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +52,26 @@ class Batch:
     Every source ends in `</s>`. `target_in_BT` is what the decoder reads (`<s>` first) and
     `target_out_BT` what it should say (`</s>` last); without targets they are `None`.
     `pairs_B` says which pairs of the corpus these are.
+    A source of feature vectors stands in `features_BSF`; `source_BS` then only tells which places are real.
     """
 
     source_BS: Ids
     target_in_BT: Ids | None
     target_out_BT: Ids | None
     pairs_B: Ids
+    features_BSF: Floats | None = None
 
     @property
     def source_real_BS(self) -> NDArray[np.bool_]:
         """True where a source token is real."""
         return np.not_equal(self.source_BS, PAD)
+
+    @property
+    def forced_in_BT(self) -> Ids:
+        """What the decoder reads, of a batch that must have targets."""
+        if self.target_in_BT is None:
+            raise ValueError("this batch has no targets to force")
+        return self.target_in_BT
 
     @property
     def num_target_tokens(self) -> int:
@@ -55,12 +84,13 @@ class Batch:
         A batch of fewer rows than processes leaves some with none.
         """
         rows = slice(rank, None, num_ranks)
-        target_in, target_out = self.target_in_BT, self.target_out_BT
+        target_in, target_out, features = self.target_in_BT, self.target_out_BT, self.features_BSF
         return Batch(
             self.source_BS[rows],
             None if target_in is None else target_in[rows],
             None if target_out is None else target_out[rows],
             self.pairs_B[rows],
+            None if features is None else features[rows],
         )
 
 
@@ -99,3 +129,88 @@ def make_batch(sources: Ragged, targets: Ragged | None, pairs_B: Ids) -> Batch:
         None if targets is None else targets.padded(last=EOS),
         pairs_B,
     )
+
+
+def make_feature_batch(features: Sequence[Floats], targets: Ragged | None, pairs_B: Ids) -> Batch:
+    """Return the batch of these rows of feature vectors, one (S, F) array for each."""
+    longest, width = max(map(len, features)), features[0].shape[1]
+    features_BSF = np.zeros((len(features), longest, width), np.float32)
+    source_BS = np.full((len(features), longest), PAD, np.int64)
+    for row, one in enumerate(features):
+        features_BSF[row, : len(one)] = one
+        source_BS[row, : len(one)] = UNK
+    targeted = make_batch(Ragged.of([]), targets, pairs_B)
+    return replace(targeted, source_BS=source_BS, features_BSF=features_BSF)
+
+
+class State(Protocol):
+    """All a decoder remembers, one row for each hypothesis."""
+
+    def select(self, rows: Ids) -> Self:
+        """Return the state with these rows, in this order; a row may come twice or not at all."""
+        ...
+
+
+AnyState = TypeVar("AnyState", bound=State)
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[AnyState]):
+    """What one step gives: the scores of every next word, where the decoder looked, and the state after it.
+
+    A recurrent model looks once a step (L = N = 1); one without attention never (L = 0).
+    """
+
+    logits_RV: Floats
+    attention_RLNS: Floats
+    state: AnyState
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """What a model says to a given translation: the scores of every next word, and where it looked."""
+
+    logits_BTV: Floats
+    attention_BTLNS: Floats
+
+
+class Engine(Protocol[AnyState]):
+    """A model ready to translate."""
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The longest source or target, `</s>` counted, or `None` if there is no limit."""
+        ...
+
+    def start(self, batch: Batch, probe: Probe = unseen) -> AnyState:
+        """Read the sources; the state has a row for each."""
+        ...
+
+    def step(self, state: AnyState, ids_R: Ids, probe: Probe = unseen) -> Step[AnyState]:
+        """Read one more target id in each row, the first being `<s>`."""
+        ...
+
+    def force(self, batch: Batch, probe: Probe = unseen) -> Forced:
+        """Read the batch's own targets: every step at once, the same numbers as step by step."""
+        ...
+
+
+def force_by_steps(engine: Engine[AnyState], batch: Batch, probe: Probe = unseen) -> Forced:
+    """Read the batch's own targets step by step."""
+    state = engine.start(batch, probe)
+    logits, attention = [], []
+    for ids_B in batch.forced_in_BT.T:
+        step = engine.step(state, np.ascontiguousarray(ids_B), probe)
+        state = step.state
+        logits.append(step.logits_RV)
+        attention.append(step.attention_RLNS)
+    return Forced(np.stack(logits, axis=1), np.stack(attention, axis=1))
+
+
+def check_length(num_tokens: int, max_positions: int) -> None:
+    """Raise an error if a sequence is longer than the positions a model has learnt."""
+    if num_tokens > max_positions:
+        raise ConfigError(
+            f"a sequence of {num_tokens} tokens is longer than the {max_positions} positions this model has "
+            "learnt; shorten it, or train with a larger model.positions.max_positions"
+        )

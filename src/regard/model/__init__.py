@@ -1,0 +1,1 @@
+"""Models: what is learned, and what it is learned with."""

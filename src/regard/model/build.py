@@ -1,0 +1,107 @@
+"""Options to a model: built, initialised, loaded with vectors, counted and taken apart again."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.config import InitOptions, RecurrentOptions, TransformerOptions
+from regard.contract import Floats
+from regard.errors import ConfigError
+from regard.model.cells import Cell
+from regard.model.embed import Embedding
+from regard.model.rnn import RecurrentModel
+from regard.model.scorers import AdditiveScorer
+from regard.model.transformer import CrossAttention, SelfAttention, TransformerModel
+
+Model = RecurrentModel | TransformerModel
+
+
+def build_model(
+    options: RecurrentOptions | TransformerOptions, source_vocab: int, target_vocab: int, seed: int = 1
+) -> Model:
+    """Return a model with fresh weights, the same for the same seed."""
+    if options.tie == "all" and options.source.kind == "tokens" and source_vocab != target_vocab:
+        raise ConfigError(
+            f"model.tie = 'all' needs one vocabulary for both languages, and these have {source_vocab:,} and "
+            f"{target_vocab:,} entries; set tokenizer.joint = true, or model.tie = 'target'"
+        )
+    model: Model
+    if options.kind == "recurrent":
+        model = RecurrentModel(options, source_vocab, target_vocab)
+    else:
+        model = TransformerModel(options, source_vocab, target_vocab)
+    _initialise(model, options.init, torch.Generator().manual_seed(seed))
+    return model
+
+
+def count_parameters(model: Model) -> int:
+    """Return the number of weights, tied ones counted once."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def export_arrays(model: Model) -> dict[str, Floats]:
+    """Return the weights by name, as the NumPy runtime takes them; tied ones appear once."""
+    tables = {
+        id(module.weight): module.table() for module in model.modules() if isinstance(module, Embedding)
+    }
+    return {
+        name: np.ascontiguousarray(tables.get(id(parameter), parameter).detach().cpu().numpy())
+        for name, parameter in model.named_parameters()
+    }
+
+
+def import_arrays(model: Model, arrays: dict[str, Floats]) -> None:
+    """Set the weights from arrays by name."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.from_numpy(arrays[name]))
+
+
+def _initialise(model: nn.Module, options: InitOptions, generator: torch.Generator) -> None:
+    """Set every weight; biases stay 0 and the gains of layer norms 1."""
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            continue
+        for name, parameter in module.named_parameters(recurse=False):
+            if not name.startswith("b_") and name != "b":
+                _fill(module, name, parameter, options, generator)
+        if isinstance(module, Cell):
+            for parameter in module.U:
+                _fill(module, "U", parameter, options, generator)
+
+
+def _fill(
+    module: nn.Module, name: str, parameter: Tensor, options: InitOptions, generator: torch.Generator
+) -> None:
+    """Fill one weight as the options say."""
+    recurrent = isinstance(module, Cell) and name == "U"
+    if options.kind == "uniform":
+        nn.init.uniform_(parameter, -options.bound, options.bound, generator=generator)
+    elif recurrent:
+        for block in parameter.split(parameter.shape[1]):
+            nn.init.orthogonal_(block, generator=generator)
+    elif options.kind == "gaussian":
+        scale = 0.01
+        if isinstance(module, AdditiveScorer):
+            scale = 0.0 if name == "v_a" else 0.001
+        nn.init.normal_(parameter, 0, scale, generator=generator)
+    elif isinstance(module, Embedding) or name.endswith("_positions") or parameter.dim() == 1:
+        nn.init.normal_(parameter, 0, 1 / math.sqrt(parameter.shape[-1]), generator=generator)
+    else:
+        for block in _blocks(module, name, parameter):
+            nn.init.xavier_uniform_(block, generator=generator)
+
+
+def _blocks(module: nn.Module, name: str, parameter: Tensor) -> Iterator[Tensor]:
+    """Yield the matrices that lie one above the other in a weight."""
+    num_blocks = 1
+    if isinstance(module, Cell) and name == "W":
+        num_blocks = module.num_gates
+    if isinstance(module, SelfAttention) and name == "W_QKV":
+        num_blocks = 3
+    if isinstance(module, CrossAttention) and name == "W_KV":
+        num_blocks = 2
+    yield from parameter.chunk(num_blocks)

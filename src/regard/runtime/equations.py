@@ -1,0 +1,174 @@
+"""The equations of the papers, one function each, on float32 arrays.
+
+`w` holds the learnt weights of one part of a model by their names in the paper; a matrix W maps x to W x,
+which for rows of x is `x @ W.T`.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from regard.contract import Floats, Ids, Probe
+
+Weights = Mapping[str, Floats]
+
+
+def under(prefix: str, weights: Weights) -> Weights:
+    """Return the weights whose names start with a prefix, without it."""
+    return {name[len(prefix) :]: value for name, value in weights.items() if name.startswith(prefix)}
+
+
+def sigmoid(x: Floats) -> Floats:
+    """1 / (1 + exp(-x)), written with tanh so that no x overflows."""
+    return np.float32(0.5) * (np.tanh(np.float32(0.5) * x) + np.float32(1))
+
+
+def softmax(scores: Floats, seen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
+    """Return exp(e_i) / Σ exp(e_j) over the last axis, over what is seen only; 0 elsewhere."""
+    scores = np.where(seen, scores, np.float32(-np.inf))
+    exponents: Floats = np.exp(scores - scores.max(-1, keepdims=True))
+    return exponents / exponents.sum(-1, keepdims=True)
+
+
+def layer_norm(x: Floats, w: Weights) -> Floats:
+    """Ba et al. 2016, eqs. 3-4: (x - mean) / deviation, times a gain, plus a bias."""
+    centred = x - x.mean(-1, keepdims=True)
+    variance = (centred * centred).mean(-1, keepdims=True)
+    return centred / np.sqrt(variance + 1e-5) * w["weight"] + w["bias"]
+
+
+def plain_cell(gates_RG: Floats, h_RH: Floats, w: Weights, probe: Probe, name: str) -> Floats:
+    """h_t = tanh(W x_t + U h_{t-1} + b) (Elman 1990)."""
+    return np.tanh(_input(gates_RG, w) + _recurrent(0, h_RH, w))
+
+
+def gated_cell(gates_RG: Floats, s_RH: Floats, w: Weights, probe: Probe, name: str) -> Floats:
+    """Bahdanau et al. 2015, A.1.1 and A.2.2.
+
+    z = σ(W_z x + U_z s), r = σ(W_r x + U_r s), s~ = tanh(W x + U (r s)), s_t = (1 - z) s + z s~.
+    """
+    size = s_RH.shape[-1]
+    input_RG = _input(gates_RG, w)
+    zr_RG = sigmoid(input_RG[:, : 2 * size] + _recurrent(0, s_RH, w))
+    z_RH = probe(f"{name}.update", zr_RG[:, :size])
+    r_RH = probe(f"{name}.reset", zr_RG[:, size:])
+    candidate_RH = np.tanh(input_RG[:, 2 * size :] + _recurrent(1, r_RH * s_RH, w))
+    candidate_RH = probe(f"{name}.candidate", candidate_RH)
+    return s_RH + z_RH * (candidate_RH - s_RH)
+
+
+def long_short_term_cell(gates_RG: Floats, hc_RX: Floats, w: Weights, probe: Probe, name: str) -> Floats:
+    """[i f o g] = [σ σ σ tanh](W x + U h), c_t = f c + i g, h_t = o tanh(c_t) (Zaremba et al. 2014)."""
+    size = hc_RX.shape[-1] // 2
+    sums_RG = _input(gates_RG, w) + _recurrent(0, hc_RX[:, :size], w)
+    gates_RG = sigmoid(sums_RG[:, : 3 * size])
+    i_RH = probe(f"{name}.input", gates_RG[:, :size])
+    f_RH = probe(f"{name}.forget", gates_RG[:, size : 2 * size])
+    o_RH = probe(f"{name}.output", gates_RG[:, 2 * size :])
+    g_RH = probe(f"{name}.candidate", np.tanh(sums_RG[:, 3 * size :]))
+    c_RH = probe(f"{name}.memory", f_RH * hc_RX[:, size:] + i_RH * g_RH)
+    norm = under("norm_of_memory.", w)
+    return np.concatenate([o_RH * np.tanh(layer_norm(c_RH, norm) if norm else c_RH), c_RH], axis=-1)
+
+
+CELLS: dict[str, Callable[[Floats, Floats, Weights, Probe, str], Floats]] = {
+    "rnn": plain_cell,
+    "gru": gated_cell,
+    "lstm": long_short_term_cell,
+}
+
+
+def _input(gates_RG: Floats, w: Weights) -> Floats:
+    """Return what the input contributes, normalised if layers are."""
+    norm = under("norms.0.", w)
+    return layer_norm(gates_RG, norm) if norm else gates_RG
+
+
+def _recurrent(index: int, h_RH: Floats, w: Weights) -> Floats:
+    """Return U h, normalised if layers are."""
+    product = h_RH @ w[f"U.{index}"].T
+    norm = under(f"norms.{1 + index}.", w)
+    return layer_norm(product, norm) if norm else product
+
+
+def prepare_dot(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
+    """Return the keys of `dot`: h, or the sum of its two directions."""
+    return h_BSH.reshape(*h_BSH.shape[:2], -1, query_size).sum(-2)
+
+
+def prepare_scaled_dot(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
+    """Return the keys of `scaled-dot`: those of `dot` over √n."""
+    return prepare_dot(h_BSH, w, query_size) * np.float32(1 / math.sqrt(query_size))
+
+
+def prepare_general(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
+    """Return the keys of `general`: W_a h."""
+    return h_BSH @ w["W_a"].T
+
+
+def prepare_additive(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
+    """Return the keys of `additive`: U_a h + b_a."""
+    return h_BSH @ w["U_a"].T + w["b_a"]
+
+
+def prepare_location(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
+    """Return the keys of `location`: for position i row i of W_a, whatever stands there."""
+    rows_SQ = w["W_a"][: h_BSH.shape[1]]
+    padded_SQ = np.pad(rows_SQ, ((0, h_BSH.shape[1] - len(rows_SQ)), (0, 0)))
+    return np.broadcast_to(padded_SQ, (len(h_BSH), *padded_SQ.shape))
+
+
+PREPARE: dict[str, Callable[[Floats, Weights, int], Floats]] = {
+    "dot": prepare_dot,
+    "scaled-dot": prepare_scaled_dot,
+    "general": prepare_general,
+    "additive": prepare_additive,
+    "location": prepare_location,
+}
+
+
+def product_scores(s_RQ: Floats, keys_RSQ: Floats, w: Weights) -> Floats:
+    """e_i = s . key_i: `dot`, `general`, `location` (Luong et al. 2015, section 3.1), `scaled-dot`."""
+    return np.matmul(keys_RSQ, s_RQ[:, :, None])[:, :, 0]
+
+
+def additive_scores(s_RQ: Floats, keys_RSA: Floats, w: Weights) -> Floats:
+    """e_i = v_a . tanh(W_a s + U_a h_i + b_a) (Bahdanau et al. 2015, A.1.2)."""
+    return np.tanh((s_RQ @ w["W_a"].T)[:, None] + keys_RSA) @ w["v_a"]
+
+
+SCORES: dict[str, Callable[[Floats, Floats, Weights], Floats]] = {
+    "dot": product_scores,
+    "scaled-dot": product_scores,
+    "general": product_scores,
+    "additive": additive_scores,
+    "location": product_scores,
+}
+
+
+def monotonic_place(step: int, length_R: Ids) -> Floats:
+    """p_t = t, the last source token once the source has ended (Luong et al. 2015, local-m)."""
+    return np.minimum(step, length_R - 1).astype(np.float32)
+
+
+def predicted_place(s_RQ: Floats, length_R: Ids, w: Weights) -> Floats:
+    """p_t = S sigmoid(v_p . tanh(W_p s)) (Luong et al. 2015, eq. 9)."""
+    return length_R.astype(np.float32) * sigmoid(np.tanh(s_RQ @ w["W_p"].T) @ w["v_p"])
+
+
+def gaussian(offset_RS: Floats, half_width: int) -> Floats:
+    """exp(-(i - p_t)² / 2σ²) with σ = D/2 (Luong et al. 2015, eq. 10)."""
+    spread = half_width / 2
+    return np.exp(-(offset_RS * offset_RS) / np.float32(2 * spread * spread))
+
+
+def maxout(x: Floats) -> Floats:
+    """Return the larger of each two neighbours (Goodfellow et al. 2013; Bahdanau et al. 2015, A.2.2)."""
+    return x.reshape(*x.shape[:-1], -1, 2).max(-1)
+
+
+def sinusoids(first: int, num_positions: int, size: int) -> Floats:
+    """PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i+1) = cos of the same (Vaswani et al. 2017, section 3.5)."""
+    angle = np.arange(first, first + num_positions)[:, None] / 10_000 ** (np.arange(0, size, 2) / size)
+    return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(num_positions, size).astype(np.float32)

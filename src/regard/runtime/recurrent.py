@@ -1,0 +1,244 @@
+"""The recurrent family in NumPy; options choose the paper."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.config import RecurrentOptions
+from regard.contract import Batch, Floats, Forced, Ids, Probe, Step, force_by_steps, unseen
+from regard.runtime.equations import (
+    CELLS,
+    PREPARE,
+    SCORES,
+    Weights,
+    gaussian,
+    maxout,
+    monotonic_place,
+    predicted_place,
+    softmax,
+    under,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Memories:
+    """Read sources: the memories h, what the scorer made of them, which are real, and how many."""
+
+    h_RSH: Floats
+    keys_RSA: Floats
+    real_RS: NDArray[np.bool_]
+    length_R: Ids
+
+    def select(self, rows: Ids) -> "Memories":
+        """Return the memories of these rows."""
+        return Memories(self.h_RSH[rows], self.keys_RSA[rows], self.real_RS[rows], self.length_R[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class RecurrentState:
+    """All the decoder remembers between two steps."""
+
+    layers: tuple[Floats, ...]
+    step: int
+    sentence_R: Ids
+    num_source: int
+    memories: Memories | None
+    fed_RH: Floats | None
+    """What enters every step beside the word: the fixed vector (Cho) or the last attentional one (Luong)."""
+
+    def select(self, rows: Ids) -> "RecurrentState":
+        """Return the state with these rows; memories stay in place while every row keeps its sentence."""
+        sentence_R = self.sentence_R[rows]
+        memories = self.memories
+        if memories is not None and not np.array_equal(sentence_R, self.sentence_R):
+            memories = memories.select(rows)
+        return replace(
+            self,
+            layers=tuple(state_RX[rows] for state_RX in self.layers),
+            sentence_R=sentence_R,
+            memories=memories,
+            fed_RH=None if self.fed_RH is None else self.fed_RH[rows],
+        )
+
+
+class RecurrentEngine:
+    """A recurrent model ready to translate."""
+
+    max_tokens: int | None = None
+
+    def __init__(self, options: RecurrentOptions, weights: Mapping[str, Floats]) -> None:
+        self.options = options
+        self.attention = None if options.attention.kind == "none" else options.attention
+        self.cell = CELLS[options.cell]
+        self.encoder = [self._directions(weights, layer) for layer in range(options.num_layers)]
+        self.decoder = under("decoder.", weights)
+        self.cells = [under(f"decoder.cells.{layer}.", weights) for layer in range(options.num_layers)]
+        self.scorer = under("decoder.attention.scorer.", weights)
+        self.place = under("decoder.attention.place.", weights)
+        self.readout = under("readout.", weights)
+        self.source = under("source.", weights)
+        self.E = weights["target.weight"] if "target.weight" in weights else weights["source.weight"]
+        self.W_o = weights.get("W_o", self.E)
+        self.b_o = weights["b_o"]
+
+    def _directions(self, weights: Weights, layer: int) -> dict[str, Weights]:
+        """Return the weights of one encoder layer, for each direction it reads in."""
+        both = {name: under(f"encoder.layers.{layer}.{name}.", weights) for name in ("rightward", "leftward")}
+        return {name: w for name, w in both.items() if w}
+
+    def start(self, batch: Batch, probe: Probe = unseen) -> RecurrentState:
+        """Read the sources; the state has a row for each."""
+        real_BS = batch.source_real_BS
+        if batch.features_BSF is None:
+            embedded_BSE = self.source["weight"][batch.source_BS]
+        else:
+            embedded_BSE = batch.features_BSF @ self.source["W_f"].T + self.source["b_f"]
+        below_BSX = probe("source.embedded", embedded_BSE)
+        finals: list[Floats] = []
+        ends: list[Floats] = []
+        for layer, directions in enumerate(self.encoder):
+            outputs, lasts = [], []
+            for direction, w in directions.items():
+                name = f"encoder.{layer}.{direction}"
+                states_BSX = self._read(below_BSX, real_BS, direction == "leftward", w, probe, name)
+                outputs.append(probe(f"{name}.states", self._hidden(states_BSX)))
+                lasts.append(states_BSX[:, 0 if direction == "leftward" else -1])
+            output_BSH = np.concatenate(outputs, axis=-1)
+            below_BSX = output_BSH + below_BSX if self.options.residual and layer else output_BSH
+            finals.append(lasts[-1])
+            ends.append(np.concatenate([self._hidden(last_BX) for last_BX in lasts], axis=-1))
+        h_BSH = probe("memory", below_BSX)
+        return self._begin(h_BSH, finals, ends, real_BS, probe)
+
+    def _read(
+        self,
+        x_BSX: Floats,
+        real_BS: NDArray[np.bool_],
+        leftward: bool,
+        w: Weights,
+        probe: Probe,
+        name: str,
+    ) -> Floats:
+        """Return the state after each token, read in one direction (Bahdanau et al. 2015, A.2.1)."""
+        gates_BSG = x_BSX @ w["W"].T + w["b"]
+        num_rows, num_tokens = real_BS.shape
+        width = self.options.hidden_size * (2 if self.options.cell == "lstm" else 1)
+        state_BX = np.zeros((num_rows, width), gates_BSG.dtype)
+        states_BSX = np.empty((num_rows, num_tokens, width), gates_BSG.dtype)
+        for i in reversed(range(num_tokens)) if leftward else range(num_tokens):
+            after_BX = self.cell(gates_BSG[:, i], state_BX, w, probe, name)
+            state_BX = np.where(real_BS[:, i, None], after_BX, state_BX)
+            states_BSX[:, i] = state_BX
+        return states_BSX
+
+    def _begin(
+        self,
+        h_BSH: Floats,
+        finals: list[Floats],
+        ends: list[Floats],
+        real_BS: NDArray[np.bool_],
+        probe: Probe,
+    ) -> RecurrentState:
+        """Return the decoder's state before the first word."""
+        w, size = self.decoder, self.options.hidden_size
+        fed_BH = None
+        if "V" in w:  # Cho et al. 2014, A.1: c = tanh(V h_N)
+            fed_BH = probe("decoder.summary", np.tanh(ends[-1] @ w["V"].T))
+        layers = []
+        for layer, state_BX in enumerate(finals):
+            if f"W_s.{layer}" in w:  # Bahdanau et al. 2015, A.2.2: s_0 = tanh(W_s h←_1); Cho: tanh(V' c)
+                seen_BH = ends[layer] if self.attention is None else state_BX[:, :size]
+                if fed_BH is not None:
+                    seen_BH = fed_BH
+                s_BH = np.tanh(seen_BH @ w[f"W_s.{layer}"].T)
+                state_BX = np.concatenate([s_BH, state_BX[:, size:]], axis=-1)
+            layers.append(probe(f"decoder.{layer}.start", state_BX))
+        memories = None
+        if self.attention is not None:
+            scorer = self.attention.scorer
+            if scorer.kind == "location":
+                real_BS = real_BS & (np.arange(real_BS.shape[1]) < scorer.max_positions)
+            keys_BSA = probe("attention.keys", PREPARE[scorer.kind](h_BSH, self.scorer, size))
+            memories = Memories(h_BSH, keys_BSA, real_BS, real_BS.sum(1))
+            if self.attention.kind == "step-then-attend" and self.attention.input_feeding:
+                fed_BH = np.zeros((len(h_BSH), size), h_BSH.dtype)
+        return RecurrentState(tuple(layers), 0, np.arange(len(h_BSH)), h_BSH.shape[1], memories, fed_BH)
+
+    def step(self, state: RecurrentState, ids_R: Ids, probe: Probe = unseen) -> Step[RecurrentState]:
+        """Read one more target id in each row."""
+        w = self.decoder
+        y_RE = probe("target.embedded", self.E[ids_R])
+        gates_RG = y_RE @ self.cells[0]["W"].T + self.cells[0]["b"]
+        context_RH, weights_RS = (state.fed_RH if "V" in w else None), None
+        entering_RH = state.fed_RH
+        if self.attention is not None and self.attention.kind == "attend-then-step":
+            context_RH, weights_RS = self._attend(self._hidden(state.layers[-1]), state, probe)
+            entering_RH = context_RH
+        if "C" in w and entering_RH is not None:
+            gates_RG = gates_RG + entering_RH @ w["C"].T
+        layers: list[Floats] = []
+        top_RH = gates_RG
+        for layer, cell in enumerate(self.cells):
+            below_RH = top_RH
+            if layer:
+                gates_RG = below_RH @ cell["W"].T + cell["b"]
+            state_RX = self.cell(gates_RG, state.layers[layer], cell, probe, f"decoder.{layer}")
+            layers.append(probe(f"decoder.{layer}.state", state_RX))
+            top_RH = self._hidden(layers[-1])
+            if self.options.residual and layer:
+                top_RH = top_RH + below_RH
+        fed_RH = state.fed_RH
+        if self.attention is not None and self.attention.kind == "step-then-attend":
+            context_RH, weights_RS = self._attend(top_RH, state, probe)
+            both_RH = np.concatenate([context_RH, top_RH], axis=-1)
+            top_RH = probe("attentional", np.tanh(both_RH @ w["W_c"].T))  # Luong et al. 2015, eq. 5
+            fed_RH = top_RH if self.attention.input_feeding else None
+        logits_RV = probe("logits", self._read_out(top_RH, y_RE, context_RH, probe) @ self.W_o.T + self.b_o)
+        after = replace(state, layers=tuple(layers), step=state.step + 1, fed_RH=fed_RH)
+        if weights_RS is None:
+            return Step(logits_RV, np.empty((len(ids_R), 0, 0, state.num_source), np.float32), after)
+        return Step(logits_RV, weights_RS[:, None, None], after)
+
+    def force(self, batch: Batch, probe: Probe = unseen) -> Forced:
+        """Read the batch's own targets."""
+        return force_by_steps(self, batch, probe)
+
+    def _attend(self, s_RQ: Floats, state: RecurrentState, probe: Probe) -> tuple[Floats, Floats]:
+        """Return the context c = Σ α_i h_i and its weights α (Bahdanau et al. 2015, eqs. 5-6)."""
+        assert self.attention is not None and state.memories is not None
+        memories, window = state.memories, self.attention.window
+        scores_RS = SCORES[self.attention.scorer.kind](s_RQ, memories.keys_RSA, self.scorer)
+        scores_RS = probe("attention.scores", scores_RS)
+        if window.kind == "global":
+            weights_RS = softmax(scores_RS, memories.real_RS)
+        else:
+            if window.kind == "local-m":
+                place_R = monotonic_place(state.step, memories.length_R)
+            else:
+                place_R = predicted_place(s_RQ, memories.length_R, self.place)
+            place_R = probe("attention.place", place_R)
+            offset_RS = np.arange(scores_RS.shape[1], dtype=np.float32) - place_R[:, None]
+            weights_RS = softmax(scores_RS, memories.real_RS & (np.abs(offset_RS) <= window.half_width))
+            if window.kind == "local-p":
+                weights_RS = weights_RS * gaussian(offset_RS, window.half_width)
+        weights_RS = probe("attention.weights", weights_RS)
+        context_RH = np.matmul(weights_RS[:, None], memories.h_RSH)[:, 0]
+        return probe("attention.context", context_RH), weights_RS
+
+    def _read_out(self, s_RH: Floats, y_RE: Floats, c_RH: Floats | None, probe: Probe) -> Floats:
+        """Return the vector that meets the output matrix (Bahdanau et al. 2015, A.2.2, eq. 4's s_t)."""
+        w, t_RQ = self.readout, s_RH
+        if "U_o" in w:
+            sums_RQ = s_RH @ w["U_o"].T + w["b_m"] + y_RE @ w["V_o"].T
+            if c_RH is not None:
+                sums_RQ = sums_RQ + c_RH @ w["C_o"].T
+            t_RQ = maxout(sums_RQ)
+        if "P_o" in w:
+            t_RQ = t_RQ @ w["P_o"].T
+        return probe("readout", t_RQ)
+
+    def _hidden(self, state_X: Floats) -> Floats:
+        """Return h of a state, which for an LSTM is [h; c]."""
+        return state_X[..., : self.options.hidden_size]
