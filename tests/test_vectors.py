@@ -328,6 +328,7 @@ def test_what_is_no_file_of_vectors_is_refused(write, content):
         (lzma.compress(glove(ENTRIES)), "is compressed by xz; let its name end in .xz"),
         (zstandard.compress(glove(ENTRIES)), "is compressed by zstd; let its name end in .zst"),
     ],
+    ids=["zip", "fasttext", "gzip", "xz", "zstd"],
 )
 def test_files_that_people_have_beside_their_vectors_are_recognised(write, content, message):
     assert fault(write("a.vec", content)).startswith(" " + message)
