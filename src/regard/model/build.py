@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from regard.config import InitOptions, RecurrentOptions, TransformerOptions
 from regard.contract import Floats
 from regard.errors import ConfigError
-from regard.model.cells import Cell
+from regard.model.cells import Cell, LongShortTermCell
 from regard.model.embed import Embedding
 from regard.model.rnn import RecurrentModel
 from regard.model.scorers import AdditiveScorer
@@ -61,16 +61,20 @@ def import_arrays(model: Model, arrays: dict[str, Floats]) -> None:
 
 
 def _initialise(model: nn.Module, options: InitOptions, generator: torch.Generator) -> None:
-    """Set every weight; biases stay 0 and the gains of layer norms 1."""
-    for module in model.modules():
-        if isinstance(module, nn.LayerNorm):
-            continue
-        for name, parameter in module.named_parameters(recurse=False):
-            if not name.startswith("b_") and name != "b":
-                _fill(module, name, parameter, options, generator)
-        if isinstance(module, Cell):
-            for parameter in module.U:
-                _fill(module, "U", parameter, options, generator)
+    """Set every weight; biases stay 0 and the gains of layer norms 1.
+
+    With Xavier's start an LSTM's forget gates have a bias of 1, and open (Jozefowicz et al. 2015); the papers'
+    own starts know nothing of that.
+    """
+    for path, parameter in model.named_parameters():
+        owner, _, name = path.rpartition(".")
+        if name.isdigit():  # one of a list
+            owner, _, name = owner.rpartition(".")
+        module = model.get_submodule(owner)
+        if not isinstance(module, nn.LayerNorm) and name != "b" and not name.startswith("b_"):
+            _fill(module, name, parameter, options, generator)
+        elif isinstance(module, LongShortTermCell) and name == "b" and options.kind == "xavier":
+            nn.init.ones_(parameter[module.hidden_size : 2 * module.hidden_size])
 
 
 def _fill(

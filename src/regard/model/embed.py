@@ -66,4 +66,4 @@ def sinusoids(first: int, num_positions: int, size: int) -> Tensor:
     position_T1 = torch.arange(first, first + num_positions, dtype=torch.float64)[:, None]
     wavelength = torch.exp(torch.arange(0, size, 2, dtype=torch.float64) * (-math.log(10_000) / size))
     angle = position_T1 * wavelength
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1).float()
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)

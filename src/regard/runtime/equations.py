@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regard.contract import Floats, Ids, Probe
 
@@ -21,12 +22,12 @@ def under(prefix: str, weights: Weights) -> Weights:
 
 def sigmoid(x: Floats) -> Floats:
     """1 / (1 + exp(-x)), written with tanh so that no x overflows."""
-    return np.float32(0.5) * (np.tanh(np.float32(0.5) * x) + np.float32(1))
+    return 0.5 * (np.tanh(0.5 * x) + 1)
 
 
 def softmax(scores: Floats, seen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
     """Return exp(e_i) / Σ exp(e_j) over the last axis, over what is seen only; 0 elsewhere."""
-    scores = np.where(seen, scores, np.float32(-np.inf))
+    scores = np.where(seen, scores, scores.dtype.type(-np.inf))
     exponents: Floats = np.exp(scores - scores.max(-1, keepdims=True))
     return exponents / exponents.sum(-1, keepdims=True)
 
@@ -99,7 +100,7 @@ def prepare_dot(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
 
 def prepare_scaled_dot(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
     """Return the keys of `scaled-dot`: those of `dot` over √n."""
-    return prepare_dot(h_BSH, w, query_size) * np.float32(1 / math.sqrt(query_size))
+    return prepare_dot(h_BSH, w, query_size) * (1 / math.sqrt(query_size))
 
 
 def prepare_general(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
@@ -160,7 +161,7 @@ def predicted_place(s_RQ: Floats, length_R: Ids, w: Weights) -> Floats:
 def gaussian(offset_RS: Floats, half_width: int) -> Floats:
     """exp(-(i - p_t)² / 2σ²) with σ = D/2 (Luong et al. 2015, eq. 10)."""
     spread = half_width / 2
-    return np.exp(-(offset_RS * offset_RS) / np.float32(2 * spread * spread))
+    return np.exp(-(offset_RS * offset_RS) / (2 * spread * spread))
 
 
 def maxout(x: Floats) -> Floats:
@@ -168,7 +169,7 @@ def maxout(x: Floats) -> Floats:
     return x.reshape(*x.shape[:-1], -1, 2).max(-1)
 
 
-def sinusoids(first: int, num_positions: int, size: int) -> Floats:
+def sinusoids(first: int, num_positions: int, size: int) -> NDArray[np.float64]:
     """PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i+1) = cos of the same (Vaswani et al. 2017, section 3.5)."""
     angle = np.arange(first, first + num_positions)[:, None] / 10_000 ** (np.arange(0, size, 2) / size)
-    return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(num_positions, size).astype(np.float32)
+    return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(num_positions, size)

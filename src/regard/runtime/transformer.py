@@ -134,10 +134,10 @@ class TransformerEngine:
     def _place(self, side: str, embedded_BTH: Floats, first: int, probe: Probe) -> Floats:
         """Return √d times the embeddings plus the positions (sections 3.4 and 3.5)."""
         size, last = embedded_BTH.shape[2], first + embedded_BTH.shape[1]
-        embedded_BTH = probe(f"{side}.embedded", embedded_BTH * np.float32(math.sqrt(size)))
+        embedded_BTH = probe(f"{side}.embedded", embedded_BTH * math.sqrt(size))
         learned = self.positions[side]
         if learned is None:
-            positions_TH = sinusoids(first, last - first, size)
+            positions_TH = sinusoids(first, last - first, size).astype(embedded_BTH.dtype)
         else:
             check_length(last, len(learned))
             positions_TH = learned[first:last]
@@ -162,7 +162,7 @@ class TransformerEngine:
         """Return Concat(heads) W_O with head = softmax(Q K^T / √d_k) V (eq. 1), and the weights."""
         q_BNTD, k_BNSD = probe(f"{name}.query", q_BNTD), probe(f"{name}.keys", k_BNSD)
         v_BNSD = probe(f"{name}.values", v_BNSD)
-        scaled_BNTD = q_BNTD * np.float32(1 / math.sqrt(q_BNTD.shape[-1]))
+        scaled_BNTD = q_BNTD * (1 / math.sqrt(q_BNTD.shape[-1]))
         scores_BNTS = probe(f"{name}.scores", scaled_BNTD @ k_BNSD.swapaxes(-1, -2))
         weights_BNTS = probe(f"{name}.weights", softmax(scores_BNTS, probe(f"{name}.seen", seen)))
         heads_BNTD = probe(f"{name}.heads", weights_BNTS @ v_BNSD)

@@ -1,0 +1,503 @@
+"""The models are what the papers say: twins that must agree, counts, masks, invariances and gradients."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from small import SIZES, VOCAB, batch_of, greedy, ids_of, pairs_of, random_batch, shrink, with_dropout  # noqa: E402
+
+from regard.config import RecurrentOptions, TransformerOptions, parse  # noqa: E402
+from regard.contract import Ragged, force_by_steps, make_batch, make_feature_batch  # noqa: E402
+from regard.model.build import build_model, count_parameters, export_arrays, import_arrays  # noqa: E402
+from regard.model.cells import Cell  # noqa: E402
+from regard.model.engine import TorchEngine, batch_loss, forced_logits  # noqa: E402
+from regard.model.noise import Noise  # noqa: E402
+from regard.model.presets import PRESETS  # noqa: E402
+from regard.model.rnn import RecurrentModel, gold_probability  # noqa: E402
+from regard.model.transformer import TransformerModel  # noqa: E402
+from regard.probes import (  # noqa: E402
+    Recorder,
+    force_weights,
+    lift_mask,
+    remove_positions,
+    switch_off_head,
+    together,
+)
+from regard.runtime.build import build_engine  # noqa: E402
+from regard.vocabulary import BOS, PAD  # noqa: E402
+
+SMALL = {name: shrink(options) for name, options in PRESETS.items()}
+EVERY = pytest.mark.parametrize("options", SMALL.values(), ids=SMALL)
+
+
+def rough_model(options, seed=0, scale=0.3):
+    """A model whose every weight, biases too, is some way from its start, in double precision."""
+    model = build_model(options, VOCAB, VOCAB, seed).double()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += scale * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    return model
+
+
+def twins(options, seed=0):
+    """The same weights in PyTorch and in NumPy, in double precision."""
+    model = rough_model(options, seed)
+    return TorchEngine(model), build_engine(options, export_arrays(model))
+
+
+def biggest_difference(recorded, other):
+    assert set(recorded) == set(other)
+    differences = [0.0]
+    for name in recorded:
+        for one, two in zip(recorded[name], other[name], strict=True):
+            assert one.shape == two.shape, name
+            differences.append(float(np.abs(one.astype(float) - two).max(initial=0)))
+    return max(differences)
+
+
+def record(engine, batch):
+    recorder = Recorder()
+    forced = force_by_steps(engine, batch, recorder)
+    return recorder, forced
+
+
+@EVERY
+def test_pytorch_and_numpy_agree_in_every_recorded_quantity(options):
+    torch_engine, numpy_engine = twins(options)
+    batch = random_batch(1)
+    (seen, forced), (seen_too, forced_too) = record(torch_engine, batch), record(numpy_engine, batch)
+    assert biggest_difference(seen, seen_too) < 1e-10
+    np.testing.assert_allclose(forced.logits_BTV, forced_too.logits_BTV, atol=1e-10)
+    np.testing.assert_allclose(forced.attention_BTLNS, forced_too.attention_BTLNS, atol=1e-10)
+
+
+@pytest.mark.parametrize("cls", [RecurrentOptions, TransformerOptions])
+def test_pytorch_and_numpy_agree_for_every_pair_of_option_values(cls):
+    for options in pairs_of(cls, seed=1):
+        if options.source.kind == "features":
+            continue
+        torch_engine, numpy_engine = twins(options)
+        batch = random_batch(2)
+        assert biggest_difference(record(torch_engine, batch)[0], record(numpy_engine, batch)[0]) < 1e-9, (
+            options
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PRESETS)
+def test_pytorch_and_numpy_agree_to_1e_5_at_the_width_of_the_paper(name):
+    model = build_model(PRESETS[name], VOCAB, VOCAB)
+    batch = random_batch(3)
+    engines = TorchEngine(model), build_engine(PRESETS[name], export_arrays(model))
+    seen, seen_too = (record(engine, batch)[0] for engine in engines)
+    assert biggest_difference(seen, seen_too) < 1e-5
+
+
+@EVERY
+def test_stepping_gives_what_the_whole_pass_gives(options):
+    model = rough_model(options)
+    batch = random_batch(4)
+    with torch.no_grad():
+        whole_BTV = forced_logits(model, batch).numpy()
+    real_BT = batch.target_out_BT != PAD
+    numpy_engine = build_engine(options, export_arrays(model))
+    stepped = [
+        TorchEngine(model).force(batch),
+        force_by_steps(numpy_engine, batch),
+        numpy_engine.force(batch),
+    ]
+    for forced in stepped:
+        np.testing.assert_allclose(forced.logits_BTV[real_BT], whole_BTV[real_BT], atol=1e-10)
+
+
+@EVERY
+def test_padding_gets_no_weight(options):
+    for engine in twins(options):
+        batch = batch_of(("abcdef", "abc"), ("a", "abcdefgh"), ("abc", "a"))
+        attention_BTLNS = engine.force(batch).attention_BTLNS
+        padding_BS = ~batch.source_real_BS
+        assert not np.moveaxis(attention_BTLNS, -1, 1)[padding_BS].any()
+
+
+@EVERY
+def test_weights_sum_to_one_but_for_the_gaussian_of_local_p(options):
+    for engine in twins(options):
+        total = engine.force(random_batch(5)).attention_BTLNS.sum(-1)
+        if options.kind == "recurrent" and "local-p" in str(options.attention):
+            assert (total > 0).all() and (total <= 1 + 1e-9).all()
+        else:
+            np.testing.assert_allclose(total, 1)
+
+
+def test_a_decoder_sees_no_word_to_come():
+    for engine in twins(SMALL["vaswani2017"]):
+        recorder = Recorder("decoder.*.self.weights")
+        batch = random_batch(6)
+        engine.force(batch, recorder)
+        if len(recorder["decoder.0.self.weights"]) == 1:
+            (weights_BNTT,) = recorder["decoder.0.self.weights"]
+            assert not np.triu(weights_BNTT, 1).any()
+        else:
+            assert [w.shape[-1] for w in recorder["decoder.0.self.weights"]] == list(
+                range(1, batch.target_in_BT.shape[1] + 1)
+            )
+
+
+@EVERY
+def test_a_later_word_changes_no_earlier_score(options):
+    _, engine = twins(options)
+    logits_TV = engine.force(batch_of(("abcd", "abcdef"))).logits_BTV[0]
+    changed_TV = engine.force(batch_of(("abcd", "abcjjj"))).logits_BTV[0]
+    np.testing.assert_allclose(logits_TV[:4], changed_TV[:4], atol=1e-12)
+    assert np.abs(logits_TV[4:] - changed_TV[4:]).max() > 1e-3
+
+
+@EVERY
+def test_the_source_reaches_every_word(options):
+    _, engine = twins(options)
+    one, other = batch_of(("abcd", "abcdef")), batch_of(("abcj", "abcdef"))
+    difference_TV = np.abs(engine.force(one).logits_BTV - engine.force(other).logits_BTV)[0]
+    assert (difference_TV.max(-1) > 1e-6).all()
+
+
+BATCH_TOLERANCE = 2e-5
+"""How far a logit of a small model in single precision may move with its neighbours in a batch."""
+
+
+@EVERY
+def test_a_sentence_does_not_depend_on_its_batch(options):
+    model = rough_model(options).float()
+    for engine in (TorchEngine(model), build_engine(options, export_arrays(model))):
+        words = [("abcde", "jihg"), ("a", "abcdefghij"), ("abcdefghij", "b"), ("dcba", "ab"), ("ij", "ja")]
+        together_ = engine.force(batch_of(*words)).logits_BTV
+        backwards = engine.force(batch_of(*words[::-1])).logits_BTV[::-1]
+        for row, (source, target) in enumerate(words):
+            alone_TV = engine.force(batch_of((source, target))).logits_BTV[0]
+            length = len(target) + 1
+            for batched_BTV in (together_, backwards):
+                np.testing.assert_allclose(batched_BTV[row, :length], alone_TV, atol=BATCH_TOLERANCE, rtol=0)
+
+
+@EVERY
+def test_what_is_said_does_not_depend_on_the_batch(options):
+    model = rough_model(options, seed=2, scale=0.5).float()
+    for engine in (TorchEngine(model), build_engine(options, export_arrays(model))):
+        batch = random_batch(7, rows=24, longest=9)
+        said = greedy(engine, batch, 12)
+        assert len({tuple(row) for row in said}) > 1
+        for row in range(24):
+            source = batch.source_BS[row : row + 1]
+            alone = replace(batch, source_BS=source[:, source[0] != PAD], pairs_B=batch.pairs_B[:1])
+            (said_alone,) = greedy(engine, alone, 12)
+            length = len(said[row])
+            assert said_alone[:length] == said[row][:length]
+
+
+@EVERY
+def test_rows_can_be_chosen_repeated_and_left_out(options):
+    for engine in twins(options):
+        batch = random_batch(8)
+        state = engine.step(engine.start(batch), np.full(4, BOS)).state
+        ids_R = ids_of("abcd")
+        logits_RV = engine.step(state, ids_R).logits_RV
+        rows = np.array([2, 0, 0, 3, 2])
+        chosen = engine.step(state.select(rows), ids_R[rows])
+        np.testing.assert_allclose(chosen.logits_RV, logits_RV[rows], atol=1e-12)
+        again = engine.step(chosen.state.select(np.array([4, 1])), ids_of("ij"))
+        straight = engine.step(engine.step(state, ids_R).state, ids_of("ijij")[[1, 1, 0, 0]])
+        np.testing.assert_allclose(again.logits_RV[0], straight.logits_RV[2], atol=1e-12)
+        np.testing.assert_allclose(again.logits_RV[1], straight.logits_RV[0], atol=1e-12)
+
+
+@EVERY
+def test_gradients_are_those_of_finite_differences(options):
+    """With all dropout on: the same noise gives the same function, which can be differentiated by hand."""
+    options = with_dropout(shrink(options, hidden_size=4, embedding_size=4, feed_forward_size=5), 0.2)
+    model = rough_model(options)
+    batch = random_batch(9)
+
+    def loss():
+        return batch_loss(model, batch, Noise(1, 2), 0.1).smoothed
+
+    loss().backward()
+    generator = torch.Generator().manual_seed(1)
+    for name, parameter in model.named_parameters():
+        direction = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+        expected = (parameter.grad * direction).sum().item()
+        values = []
+        with torch.no_grad():
+            for sign in (1e-6, -2e-6):
+                parameter += sign * direction
+                values.append(loss().item())
+            parameter += 1e-6 * direction
+        assert (values[0] - values[1]) / 2e-6 == pytest.approx(expected, rel=1e-4, abs=1e-6), name
+
+
+def on_paper(name, source_vocab, target_vocab):
+    """The model of a paper without the memory for it."""
+    options = PRESETS[name]
+    kind = RecurrentModel if options.kind == "recurrent" else TransformerModel
+    with torch.device("meta"):
+        return kind(options, source_vocab, target_vocab)
+
+
+def test_sutskever_2014_has_the_384_million_weights_of_the_paper():
+    model = on_paper("sutskever2014", 160_000, 80_000)
+    biases = sum(p.numel() for n, p in model.named_parameters() if n.endswith((".b", "b_o")))
+    assert count_parameters(model) - biases == 384_000_000
+    recurrent = sum(p.numel() for m in model.modules() if isinstance(m, Cell) for p in (m.W, *m.U))
+    assert recurrent == 64_000_000
+
+
+def test_cho_2014_has_the_weights_of_its_appendix():
+    K, m, n = 15_000, 100, 1000
+    maxout = 500
+    encoder = 3 * (n * m + n * n) + 3 * n
+    decoder = 3 * (n * m + n * n + n * n) + 3 * n
+    summary = n * n + n * n
+    readout = 2 * maxout * (n + m + n) + 2 * maxout
+    output = m * maxout + K * m + K
+    embeddings = 2 * K * m
+    total = embeddings + encoder + decoder + summary + readout + output
+    assert count_parameters(on_paper("cho2014", K, K)) == total
+
+
+def test_bahdanau_2015_has_the_weights_of_its_appendix():
+    K, m, n, n_alignment, maxout = 30_000, 620, 1000, 1000, 500
+    encoder = 2 * (3 * (n * m + n * n) + 3 * n)
+    decoder = 3 * (n * m + n * n + n * 2 * n) + 3 * n
+    alignment = n_alignment * n + n_alignment * 2 * n + n_alignment + n_alignment
+    first_state = n * n
+    readout = 2 * maxout * (n + m + 2 * n) + 2 * maxout
+    output = K * maxout + K
+    total = 2 * K * m + encoder + decoder + alignment + first_state + readout + output
+    assert count_parameters(on_paper("bahdanau2015", K, K)) == total
+
+
+def test_luong_2015_has_the_weights_of_its_equations():
+    K, d = 50_000, 1000
+    lstm = 4 * (d * d + d * d) + 4 * d
+    first_decoder_layer = lstm + 4 * d * d
+    attention = d * d + (d * d + d) + 2 * d * d
+    total = 2 * K * d + 4 * lstm + first_decoder_layer + 3 * lstm + attention + K * d + K
+    assert count_parameters(on_paper("luong2015", K, K)) == total
+
+
+def test_vaswani_2017_has_the_65_million_weights_of_the_paper():
+    V, d, d_ff, layers = 37_000, 512, 2048, 6
+    feed_forward, norm = 2 * d * d_ff + d_ff + d, 2 * d
+    encoder = layers * (4 * d * d + feed_forward + 2 * norm)
+    decoder = layers * (8 * d * d + feed_forward + 3 * norm)
+    total = count_parameters(on_paper("vaswani2017", V, V))
+    assert total == V * d + encoder + decoder
+    assert total == pytest.approx(65e6, rel=0.04)
+
+
+def test_bahdanau_2015_starts_as_its_appendix_says():
+    options = shrink(PRESETS["bahdanau2015"], hidden_size=64, embedding_size=64)
+    model = build_model(options, VOCAB, VOCAB)
+    scorer = model.decoder.attention.scorer
+    assert scorer.v_a.abs().max() == 0 and scorer.b_a.abs().max() == 0
+    for alignment in (scorer.W_a, scorer.U_a):
+        assert alignment.std().item() == pytest.approx(0.001, rel=0.1)
+    assert model.target.weight.std().item() == pytest.approx(0.01, rel=0.1)
+    for U in model.decoder.cells[0].U:
+        for block in U.split(64):
+            torch.testing.assert_close(block @ block.T, torch.eye(64), atol=1e-5, rtol=0)
+
+
+def test_a_uniform_start_stays_within_its_bound():
+    model = build_model(SMALL["sutskever2014"], VOCAB, VOCAB)
+    weights = torch.cat([p.flatten() for n, p in model.named_parameters() if not n.endswith((".b", "b_o"))])
+    assert 0.079 < weights.abs().max() <= 0.08
+
+
+def test_positions_are_the_only_thing_a_transformer_knows_of_order():
+    for engine in twins(SMALL["vaswani2017"]):
+        first, second = (engine.force(batch, remove_positions).logits_BTV for batch in same_letters())
+        np.testing.assert_allclose(first, second, atol=1e-12)
+        first, second = (engine.force(batch).logits_BTV for batch in same_letters())
+        assert np.abs(first - second).max() > 1e-3
+
+
+def same_letters():
+    """Two sources of the same ids, `</s>` among them, in different orders."""
+    batch = batch_of(("abcd", "ab"))
+    return batch, replace(batch, source_BS=batch.source_BS[:, [3, 1, 4, 0, 2]])
+
+
+def test_a_forced_row_is_where_the_decoder_looks():
+    for name in ("bahdanau2015", "luong2015"):
+        for engine in twins(SMALL[name]):
+            batch, recorder = batch_of(("abc", "ab")), Recorder("attention.*", "memory")
+            forced = engine.force(batch, together(force_weights("attention.weights", [0, 1, 0, 0]), recorder))
+            np.testing.assert_array_equal(forced.attention_BTLNS[0, :, 0, 0], [[0, 1, 0, 0]] * 3)
+            for context_RH in recorder["attention.context"]:
+                np.testing.assert_allclose(context_RH[0], recorder["memory"][0][0, 1], atol=1e-12)
+            assert np.abs(forced.logits_BTV - engine.force(batch).logits_BTV).max() > 1e-4
+
+
+def test_a_forced_row_must_fit_the_source():
+    _, engine = twins(SMALL["bahdanau2015"])
+    with pytest.raises(ValueError, match=r"attention\.weights has 4 source tokens, and 2 weights were given"):
+        engine.force(batch_of(("abc", "ab")), force_weights("attention.weights", [0, 1]))
+
+
+def test_one_head_can_be_forced_or_switched_off():
+    for engine in twins(SMALL["vaswani2017"]):
+        batch, recorder = batch_of(("abc", "ab")), Recorder("decoder.1.cross.*")
+        probe = together(force_weights("decoder.1.cross.weights", [1, 0, 0, 0], head=1), recorder)
+        attention_TLNS = engine.force(batch, probe).attention_BTLNS[0]
+        np.testing.assert_array_equal(attention_TLNS[:, 1, 1], [[1, 0, 0, 0]] * 3)
+        assert (attention_TLNS[:, 1, 0] > 0).all()
+        plain = engine.force(batch).logits_BTV
+        assert (
+            np.abs(engine.force(batch, switch_off_head("decoder.1.cross", 0)).logits_BTV - plain).max() > 1e-4
+        )
+        both_off = together(
+            switch_off_head("decoder.1.cross", 0), switch_off_head("decoder.1.cross", 1), recorder
+        )
+        engine.force(batch, both_off)
+        assert not recorder["decoder.1.cross.output"][-1].any()
+
+
+def test_without_its_mask_a_decoder_sees_the_words_to_come():
+    _, engine = twins(SMALL["vaswani2017"])
+    one, other = batch_of(("abc", "abcd")), batch_of(("abc", "abcj"))
+    first, second = (engine.force(batch, lift_mask).logits_BTV[0, 0] for batch in (one, other))
+    assert np.abs(first - second).max() > 1e-4
+
+
+@EVERY
+def test_an_engine_that_is_watched_says_the_same(options):
+    _, engine = twins(options)
+    batch = random_batch(10)
+    assert np.array_equal(engine.force(batch, Recorder()).logits_BTV, engine.force(batch).logits_BTV)
+
+
+def test_context_is_the_weighted_sum_of_memories():
+    for name in ("bahdanau2015", "luong2015", "regard-rnn"):
+        _, engine = twins(SMALL[name])
+        recorder, _ = record(engine, random_batch(11))
+        memory_BSH = recorder["memory"][0]
+        for weights_BS, context_BH in zip(
+            recorder["attention.weights"], recorder["attention.context"], strict=True
+        ):
+            np.testing.assert_allclose(
+                np.einsum("bs,bsh->bh", weights_BS, memory_BSH), context_BH, atol=1e-12
+            )
+
+
+def test_dropout_is_a_function_of_the_noise():
+    for options in SMALL.values():
+        model = rough_model(with_dropout(options, 0.3))
+        batch = random_batch(12)
+        losses = [
+            batch_loss(model, batch, noise, 0.1).smoothed.item()
+            for noise in (Noise(1, 1), Noise(1, 1), Noise(1, 2), None, None)
+        ]
+        assert losses[0] == losses[1] != losses[2]
+        assert losses[3] == losses[4] not in losses[:3]
+
+
+@pytest.mark.parametrize("cls", [RecurrentOptions, TransformerOptions])
+def test_every_kind_of_dropout_does_something(cls):
+    none = with_dropout(shrink(cls(num_layers=2) if cls is RecurrentOptions else cls()), 0.0)
+    batch = random_batch(13)
+    kinds = [name for name in cls.model_fields if name.endswith("dropout")]
+    assert len(kinds) == 4
+    for kind in kinds:
+        options = none.model_copy(update={kind: 0.5})
+        model = build_model(options, VOCAB, VOCAB)
+        assert batch_loss(model, batch, Noise(1, 1), 0).nll != batch_loss(model, batch, None, 0).nll
+    model = build_model(none, VOCAB, VOCAB)
+    assert batch_loss(model, batch, Noise(1, 1), 0).nll == batch_loss(model, batch, None, 0).nll
+
+
+def test_variational_dropout_drops_the_same_at_every_step():
+    options = shrink(RecurrentOptions(dropout=0.5, variational=True))
+    model = build_model(options, VOCAB, VOCAB)
+    embedded_BSE = model._embed(
+        model.target, torch.from_numpy(batch_of(("aaaaaa", "a")).source_BS), Noise(1, 1)
+    )
+    same = embedded_BSE[0, :5] == embedded_BSE[0, :1]
+    assert same.all() and (embedded_BSE[0, 0] == 0).any() and (embedded_BSE[0, 0] != 0).any()
+
+
+def test_the_right_word_is_read_less_and_less_often():
+    def probs(steps, **teacher):
+        options = parse("model", {"kind": "recurrent", "teacher": teacher}).teacher
+        return [gold_probability(options, step) for step in steps]
+
+    assert probs([0, 10**6], kind="forcing") == [1, 1]
+    assert probs([0, 10**6], kind="constant", gold_prob=0.8) == [0.8, 0.8]
+    linear = probs([0, 50, 100, 1000], kind="linear", lowest_gold_prob=0.5, decay_steps=100)
+    assert linear == pytest.approx([1, 0.75, 0.5, 0.5])
+    k = 10
+    sigmoid = probs([0, 20, 10**6], kind="inverse-sigmoid", decay=k)
+    assert sigmoid == pytest.approx([k / (k + 1), k / (k + math.exp(2)), 0], abs=1e-9)
+
+
+def test_a_decoder_that_reads_its_own_words_does_not_read_the_right_ones():
+    options = shrink(RecurrentOptions(teacher={"kind": "constant", "gold_prob": 0.0}, dropout=0.0))
+    model = build_model(options, VOCAB, VOCAB)
+    one, other = batch_of(("abc", "abcde")), batch_of(("abc", "jihgf"))
+    readouts = [
+        model(
+            torch.from_numpy(b.source_BS),
+            torch.from_numpy(b.source_real_BS),
+            torch.from_numpy(b.target_in_BT),
+            Noise(1, 1),
+        )
+        for b in (one, other)
+    ]
+    torch.testing.assert_close(*readouts)
+    said = greedy(TorchEngine(model), one, 6)[0]
+    own = replace(one, target_in_BT=np.array([[BOS, *said][:6]]))
+    with torch.no_grad():
+        forced = model(
+            torch.from_numpy(own.source_BS),
+            torch.from_numpy(own.source_real_BS),
+            torch.from_numpy(own.target_in_BT),
+            None,
+        )
+    torch.testing.assert_close(readouts[0][:, : forced.shape[1]], forced)
+
+
+def test_sampling_that_never_samples_is_teacher_forcing():
+    forced = shrink(RecurrentOptions(dropout=0.0))
+    sampled = shrink(RecurrentOptions(dropout=0.0, teacher={"kind": "constant", "gold_prob": 1 - 1e-12}))
+    model, twin = build_model(forced, VOCAB, VOCAB), build_model(sampled, VOCAB, VOCAB)
+    import_arrays(twin, export_arrays(model))
+    batch = random_batch(14)
+    losses = [batch_loss(m, batch, Noise(1, 1), 0.1).smoothed.item() for m in (model, twin)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+
+
+def test_feature_vectors_go_through_the_same_contract():
+    rng = np.random.default_rng(1)
+    for name in ("bahdanau2015", "vaswani2017"):
+        options = SMALL[name].model_copy(
+            update={"source": parse("model", {"source": {"kind": "features", "feature_size": 3}}).source}
+        )
+        features = [rng.standard_normal((n, SIZES["feature_size"])).astype("f4") for n in (4, 2)]
+        targets = Ragged.of([ids_of("abc"), ids_of("a")])
+        batch = make_feature_batch(features, targets, np.arange(2))
+        torch_engine, numpy_engine = twins(options)
+        seen, seen_too = (record(engine, batch)[0] for engine in (torch_engine, numpy_engine))
+        assert biggest_difference(seen, seen_too) < 1e-10
+        alone = make_feature_batch(features[1:], Ragged.of([ids_of("a")]), np.arange(1))
+        np.testing.assert_allclose(
+            numpy_engine.force(alone).logits_BTV[0], numpy_engine.force(batch).logits_BTV[1, :2], atol=1e-10
+        )
+
+
+def test_a_batch_without_targets_cannot_be_forced():
+    batch = make_batch(Ragged.of([ids_of("abc")]), None, np.arange(1))
+    with pytest.raises(ValueError, match="no targets"):
+        twins(SMALL["regard-rnn"])[1].force(batch)
