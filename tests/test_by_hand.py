@@ -190,10 +190,10 @@ def test_maxout_takes_the_larger_of_two_neighbours():
 
 
 def test_layer_norm():
-    w = {"weight": np.array([2.0, 1.0]), "bias": np.array([0.0, 1.0])}
+    gain, bias = np.array([2.0, 1.0]), np.array([0.0, 1.0])
     deviation = sqrt(1 + 1e-5)
     np.testing.assert_allclose(
-        equations.layer_norm(np.array([[3.0, 5.0]]), w), [[-2 / deviation, 1 + 1 / deviation]]
+        equations.layer_norm(np.array([[3.0, 5.0]]), gain, bias), [[-2 / deviation, 1 + 1 / deviation]]
     )
 
 

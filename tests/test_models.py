@@ -1,6 +1,8 @@
 """The models are what the papers say: twins that must agree, counts, masks, invariances and gradients."""
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +12,10 @@ torch = pytest.importorskip("torch")
 
 from small import SIZES, VOCAB, batch_of, greedy, ids_of, pairs_of, random_batch, shrink, with_dropout  # noqa: E402
 
-from regard.config import RecurrentOptions, TransformerOptions, parse  # noqa: E402
+from regard.config import FeatureSource, RecurrentOptions, TransformerOptions, WordOptions, parse  # noqa: E402
 from regard.contract import Ragged, force_by_steps, make_batch, make_feature_batch  # noqa: E402
-from regard.model.build import build_model, count_parameters, export_arrays, import_arrays  # noqa: E402
+from regard.errors import ConfigError  # noqa: E402
+from regard.model.build import build_model, count_parameters, export_arrays, import_arrays, load_vectors  # noqa: E402
 from regard.model.cells import Cell  # noqa: E402
 from regard.model.engine import TorchEngine, batch_loss, forced_logits  # noqa: E402
 from regard.model.noise import Noise  # noqa: E402
@@ -28,7 +31,9 @@ from regard.probes import (  # noqa: E402
     together,
 )
 from regard.runtime.build import build_engine  # noqa: E402
-from regard.vocabulary import BOS, PAD  # noqa: E402
+from regard.text.tokenizer import Tokenizer  # noqa: E402
+from regard.text.vectors import vectors_for  # noqa: E402
+from regard.vocabulary import BOS, NUM_RESERVED, PAD  # noqa: E402
 
 SMALL = {name: shrink(options) for name, options in PRESETS.items()}
 EVERY = pytest.mark.parametrize("options", SMALL.values(), ids=SMALL)
@@ -501,3 +506,69 @@ def test_a_batch_without_targets_cannot_be_forced():
     batch = make_batch(Ragged.of([ids_of("abc")]), None, np.arange(1))
     with pytest.raises(ValueError, match="no targets"):
         twins(SMALL["regard-rnn"])[1].force(batch)
+
+
+def words_and_vectors(write, width):
+    """A tokenizer of whole words, and vectors for two of its three words."""
+    tokenizer = Tokenizer.learn(["le chat noir", "le chat", "le"], WordOptions(vocab_size=NUM_RESERVED + 4))
+    rows = {"le": range(width), "chat": range(10, 10 + width)}
+    text = "".join(f"{word} {' '.join(map(str, row))}\n" for word, row in rows.items())
+    return tokenizer, vectors_for(write("some.vec", text), tokenizer), rows
+
+
+def test_vectors_from_outside_start_the_embeddings(write):
+    tokenizer, vectors, rows = words_and_vectors(write, 6)
+    model = build_model(SMALL["bahdanau2015"], tokenizer.vocab_size, VOCAB)
+    before = model.source.weight.detach().clone()
+    load_vectors(model, "source", vectors)
+    assert str(vectors.coverage) == "some.vec: 2 of 3 whole-word pieces found (66.7 %), 0 of them lower-cased"
+    ids = {word: int(tokenizer.encode(word).ids[0]) for word in ("le", "chat", "noir")}
+    for word, row in rows.items():
+        assert model.source.weight[ids[word]].tolist() == list(row)
+    torch.testing.assert_close(model.source.weight[ids["noir"]], before[ids["noir"]])
+
+
+@pytest.mark.parametrize("tuned", [True, False])
+def test_untuned_vectors_stay_while_the_others_are_learnt(write, tuned):
+    tokenizer, vectors, _ = words_and_vectors(write, 6)
+    model = build_model(SMALL["bahdanau2015"], tokenizer.vocab_size, VOCAB)
+    load_vectors(model, "source", vectors, tuned=tuned)
+    before = export_arrays(model)["source.weight"]
+    ids = [tokenizer.encode(text).ids for text in ("le chat noir", "noir")]
+    batch = make_batch(Ragged.of(ids), Ragged.of([ids_of("ab"), ids_of("a")]), np.arange(2))
+    optimiser = torch.optim.AdamW(model.parameters(), 0.1, weight_decay=0.5)
+    for step in range(3):
+        optimiser.zero_grad()
+        batch_loss(model, batch, Noise(1, step), 0.1).smoothed.backward()
+        optimiser.step()
+    changed = (export_arrays(model)["source.weight"] != before).any(1)
+    assert changed[~vectors.found].all()
+    assert changed[vectors.found].all() == tuned
+    assert changed[vectors.found].any() == tuned
+
+
+def test_vectors_that_do_not_fit_are_refused(write):
+    tokenizer, vectors, _ = words_and_vectors(write, 4)
+    model = build_model(SMALL["bahdanau2015"], tokenizer.vocab_size, VOCAB)
+    with pytest.raises(
+        ConfigError,
+        match=r"some\.vec has vectors of 4 numbers and the model of 6; set model\.embedding_size = 4",
+    ):
+        load_vectors(model, "source", vectors)
+    with pytest.raises(ConfigError, match=r"looked up for 264 pieces and the model's target has 270"):
+        load_vectors(model, "target", words_and_vectors(write, 6)[1])
+    features = SMALL["bahdanau2015"].model_copy(update={"source": FeatureSource(feature_size=3)})
+    with pytest.raises(ConfigError, match="the source has no words"):
+        load_vectors(build_model(features, VOCAB, VOCAB), "source", vectors)
+
+
+def test_translating_needs_no_torch():
+    code = """
+import sys
+import regard.runtime.build, regard.probes, regard.model.presets, regard.text.vectors
+print([name for name in sys.modules if name == "torch" or name.startswith("torch.")])
+"""
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "[]\n"
+    )

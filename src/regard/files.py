@@ -7,13 +7,22 @@ import lzma
 import os
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from regard.errors import OutputError
 
+try:
+    from compression.zstd import ZstdError  # Python 3.14 and later
+except ImportError:
+    from zstandard import ZstdError
+
 COMPRESSIONS = (".gz", ".xz", ".zst")
+
+# gzip.BadGzipFile is an OSError; the others are what each library raises for bytes that make no sense.
+READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, ZstdError)
 
 
 def without_compression(path: Path) -> Path:

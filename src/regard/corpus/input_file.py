@@ -1,9 +1,7 @@
 """What every format stands on: a user's file read in bounded pieces, and the pairs that come out of it."""
 
 import codecs
-import lzma
 import os
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,20 +12,13 @@ from typing import BinaryIO, NamedTuple, Self, cast
 
 from regard.corpus.language_codes import Languages
 from regard.errors import CorpusError
-from regard.files import decompressed
-
-try:
-    from compression.zstd import ZstdError  # Python 3.14 and later
-except ImportError:
-    from zstandard import ZstdError
+from regard.files import READ_ERRORS, decompressed
 
 # No sentence is this long. Without a limit a single hostile line would be held in memory whole.
 MAX_LINE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 16
 
 _COMPRESSION_NAMES = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
-# gzip.BadGzipFile is an OSError; the others are what each library raises for bytes that make no sense.
-_READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, ZstdError)
 # The mark of UTF-32-LE begins with that of UTF-16-LE, so it is tried first.
 _FOREIGN_MARKS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
@@ -83,7 +74,7 @@ class InputFile:
                 block = self._stream.read1(_BLOCK_BYTES)
                 if not block and self.path.suffix.lower() == ".zst" and not _zstd_is_whole(self.raw):
                     raise EOFError("the file ends before its last frame does")
-            except _READ_ERRORS as error:
+            except READ_ERRORS as error:
                 raise self._damaged(error, num_bytes, num_lines) from error
             if not block:
                 return

@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Iterator
+from typing import Literal
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -15,6 +15,7 @@ from regard.model.embed import Embedding
 from regard.model.rnn import RecurrentModel
 from regard.model.scorers import AdditiveScorer
 from regard.model.transformer import CrossAttention, SelfAttention, TransformerModel
+from regard.text.vectors import Vectors
 
 Model = RecurrentModel | TransformerModel
 
@@ -37,18 +38,45 @@ def build_model(
     return model
 
 
+def load_vectors(
+    model: Model, side: Literal["source", "target"], vectors: Vectors, *, tuned: bool = True
+) -> None:
+    """Start the word vectors of one side from a file's, where it has them; untuned ones are never learnt.
+
+    Where sides or output share one matrix they share its vectors too.
+    """
+    embedding = model.source if side == "source" else model.target
+    name, (num_pieces, width) = vectors.coverage.name, vectors.table.shape
+    if not isinstance(embedding, Embedding):
+        raise ConfigError(
+            f"{name} cannot be used: with model.source.kind = 'features' the source has no words"
+        )
+    if width != embedding.weight.shape[1]:
+        option = "embedding_size" if model.options.kind == "recurrent" else "hidden_size"
+        raise ConfigError(
+            f"{name} has vectors of {width} numbers and the model of {embedding.weight.shape[1]}; "
+            f"set model.{option} = {width}"
+        )
+    if num_pieces != len(embedding.weight):
+        raise ConfigError(
+            f"{name} was looked up for {num_pieces:,} pieces and the model's {side} has "
+            f"{len(embedding.weight):,}; look it up with the model's own tokenizer"
+        )
+    embedding.load(torch.from_numpy(vectors.table), torch.from_numpy(vectors.found), tuned)
+
+
 def count_parameters(model: Model) -> int:
     """Return the number of weights, tied ones counted once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def export_arrays(model: Model) -> dict[str, Floats]:
-    """Return the weights by name, as the NumPy runtime takes them; tied ones appear once."""
+    """Return a copy of the weights by name, as the NumPy runtime takes them; tied ones appear once."""
     tables = {
         id(module.weight): module.table() for module in model.modules() if isinstance(module, Embedding)
     }
     return {
-        name: np.ascontiguousarray(tables.get(id(parameter), parameter).detach().cpu().numpy())
+        name: tables.get(id(parameter), parameter).detach().cpu().numpy().copy()
         for name, parameter in model.named_parameters()
     }
 
@@ -63,8 +91,8 @@ def import_arrays(model: Model, arrays: dict[str, Floats]) -> None:
 def _initialise(model: nn.Module, options: InitOptions, generator: torch.Generator) -> None:
     """Set every weight; biases stay 0 and the gains of layer norms 1.
 
-    With Xavier's start an LSTM's forget gates have a bias of 1, and open (Jozefowicz et al. 2015); the papers'
-    own starts know nothing of that.
+    With Xavier's start an LSTM's forget gates have a bias of 1 (Jozefowicz et al. 2015); the papers' own
+    starts know nothing of that.
     """
     for path, parameter in model.named_parameters():
         owner, _, name = path.rpartition(".")

@@ -1,7 +1,6 @@
 """The equations of the papers, one function each, on float32 arrays.
 
-`w` holds the learnt weights of one part of a model by their names in the paper; a matrix W maps x to W x,
-which for rows of x is `x @ W.T`.
+`w` holds the learnt weights of one part of a model by their names in the paper; `linear(x, W, b)` is W x + b.
 """
 
 import math
@@ -20,6 +19,14 @@ def under(prefix: str, weights: Weights) -> Weights:
     return {name[len(prefix) :]: value for name, value in weights.items() if name.startswith(prefix)}
 
 
+def linear(x: Floats, W: Floats, b: Floats | None = None) -> Floats:
+    """W x + b for each x in the last axis, in one product: NumPy makes one for each of a stack."""
+    product: Floats = x.reshape(-1, x.shape[-1]) @ W.T
+    if b is not None:
+        product += b
+    return product.reshape(*x.shape[:-1], len(W))
+
+
 def sigmoid(x: Floats) -> Floats:
     """1 / (1 + exp(-x)), written with tanh so that no x overflows."""
     return 0.5 * (np.tanh(0.5 * x) + 1)
@@ -32,16 +39,16 @@ def softmax(scores: Floats, seen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]
     return exponents / exponents.sum(-1, keepdims=True)
 
 
-def layer_norm(x: Floats, w: Weights) -> Floats:
+def layer_norm(x: Floats, weight: Floats, bias: Floats) -> Floats:
     """Ba et al. 2016, eqs. 3-4: (x - mean) / deviation, times a gain, plus a bias."""
     centred = x - x.mean(-1, keepdims=True)
     variance = (centred * centred).mean(-1, keepdims=True)
-    return centred / np.sqrt(variance + 1e-5) * w["weight"] + w["bias"]
+    return centred / np.sqrt(variance + 1e-5) * weight + bias
 
 
 def plain_cell(gates_RG: Floats, h_RH: Floats, w: Weights, probe: Probe, name: str) -> Floats:
     """h_t = tanh(W x_t + U h_{t-1} + b) (Elman 1990)."""
-    return np.tanh(_input(gates_RG, w) + _recurrent(0, h_RH, w))
+    return np.tanh(_normed(gates_RG, "norms.0", w) + _recurrent(0, h_RH, w))
 
 
 def gated_cell(gates_RG: Floats, s_RH: Floats, w: Weights, probe: Probe, name: str) -> Floats:
@@ -50,7 +57,7 @@ def gated_cell(gates_RG: Floats, s_RH: Floats, w: Weights, probe: Probe, name: s
     z = σ(W_z x + U_z s), r = σ(W_r x + U_r s), s~ = tanh(W x + U (r s)), s_t = (1 - z) s + z s~.
     """
     size = s_RH.shape[-1]
-    input_RG = _input(gates_RG, w)
+    input_RG = _normed(gates_RG, "norms.0", w)
     zr_RG = sigmoid(input_RG[:, : 2 * size] + _recurrent(0, s_RH, w))
     z_RH = probe(f"{name}.update", zr_RG[:, :size])
     r_RH = probe(f"{name}.reset", zr_RG[:, size:])
@@ -62,15 +69,15 @@ def gated_cell(gates_RG: Floats, s_RH: Floats, w: Weights, probe: Probe, name: s
 def long_short_term_cell(gates_RG: Floats, hc_RX: Floats, w: Weights, probe: Probe, name: str) -> Floats:
     """[i f o g] = [σ σ σ tanh](W x + U h), c_t = f c + i g, h_t = o tanh(c_t) (Zaremba et al. 2014)."""
     size = hc_RX.shape[-1] // 2
-    sums_RG = _input(gates_RG, w) + _recurrent(0, hc_RX[:, :size], w)
+    sums_RG = _normed(gates_RG, "norms.0", w) + _recurrent(0, hc_RX[:, :size], w)
     gates_RG = sigmoid(sums_RG[:, : 3 * size])
     i_RH = probe(f"{name}.input", gates_RG[:, :size])
     f_RH = probe(f"{name}.forget", gates_RG[:, size : 2 * size])
     o_RH = probe(f"{name}.output", gates_RG[:, 2 * size :])
     g_RH = probe(f"{name}.candidate", np.tanh(sums_RG[:, 3 * size :]))
     c_RH = probe(f"{name}.memory", f_RH * hc_RX[:, size:] + i_RH * g_RH)
-    norm = under("norm_of_memory.", w)
-    return np.concatenate([o_RH * np.tanh(layer_norm(c_RH, norm) if norm else c_RH), c_RH], axis=-1)
+    seen_RH = _normed(c_RH, "norm_of_memory", w)
+    return np.concatenate([o_RH * np.tanh(seen_RH), c_RH], axis=-1)
 
 
 CELLS: dict[str, Callable[[Floats, Floats, Weights, Probe, str], Floats]] = {
@@ -80,17 +87,15 @@ CELLS: dict[str, Callable[[Floats, Floats, Weights, Probe, str], Floats]] = {
 }
 
 
-def _input(gates_RG: Floats, w: Weights) -> Floats:
-    """Return what the input contributes, normalised if layers are."""
-    norm = under("norms.0.", w)
-    return layer_norm(gates_RG, norm) if norm else gates_RG
-
-
 def _recurrent(index: int, h_RH: Floats, w: Weights) -> Floats:
     """Return U h, normalised if layers are."""
-    product = h_RH @ w[f"U.{index}"].T
-    norm = under(f"norms.{1 + index}.", w)
-    return layer_norm(product, norm) if norm else product
+    return _normed(linear(h_RH, w[f"U.{index}"]), f"norms.{1 + index}", w)
+
+
+def _normed(x: Floats, name: str, w: Weights) -> Floats:
+    """Return x after the layer norm of this name, if the model has it."""
+    gain = w.get(f"{name}.weight")
+    return x if gain is None else layer_norm(x, gain, w[f"{name}.bias"])
 
 
 def prepare_dot(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
@@ -105,12 +110,12 @@ def prepare_scaled_dot(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
 
 def prepare_general(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
     """Return the keys of `general`: W_a h."""
-    return h_BSH @ w["W_a"].T
+    return linear(h_BSH, w["W_a"])
 
 
 def prepare_additive(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
     """Return the keys of `additive`: U_a h + b_a."""
-    return h_BSH @ w["U_a"].T + w["b_a"]
+    return linear(h_BSH, w["U_a"], w["b_a"])
 
 
 def prepare_location(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
@@ -136,7 +141,7 @@ def product_scores(s_RQ: Floats, keys_RSQ: Floats, w: Weights) -> Floats:
 
 def additive_scores(s_RQ: Floats, keys_RSA: Floats, w: Weights) -> Floats:
     """e_i = v_a . tanh(W_a s + U_a h_i + b_a) (Bahdanau et al. 2015, A.1.2)."""
-    return np.tanh((s_RQ @ w["W_a"].T)[:, None] + keys_RSA) @ w["v_a"]
+    return np.tanh(linear(s_RQ, w["W_a"])[:, None] + keys_RSA) @ w["v_a"]
 
 
 SCORES: dict[str, Callable[[Floats, Floats, Weights], Floats]] = {
@@ -155,7 +160,7 @@ def monotonic_place(step: int, length_R: Ids) -> Floats:
 
 def predicted_place(s_RQ: Floats, length_R: Ids, w: Weights) -> Floats:
     """p_t = S sigmoid(v_p . tanh(W_p s)) (Luong et al. 2015, eq. 9)."""
-    return length_R.astype(np.float32) * sigmoid(np.tanh(s_RQ @ w["W_p"].T) @ w["v_p"])
+    return length_R.astype(np.float32) * sigmoid(np.tanh(linear(s_RQ, w["W_p"])) @ w["v_p"])
 
 
 def gaussian(offset_RS: Floats, half_width: int) -> Floats:

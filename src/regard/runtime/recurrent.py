@@ -14,6 +14,7 @@ from regard.runtime.equations import (
     SCORES,
     Weights,
     gaussian,
+    linear,
     maxout,
     monotonic_place,
     predicted_place,
@@ -94,7 +95,7 @@ class RecurrentEngine:
         if batch.features_BSF is None:
             embedded_BSE = self.source["weight"][batch.source_BS]
         else:
-            embedded_BSE = batch.features_BSF @ self.source["W_f"].T + self.source["b_f"]
+            embedded_BSE = linear(batch.features_BSF, self.source["W_f"], self.source["b_f"])
         below_BSX = probe("source.embedded", embedded_BSE)
         finals: list[Floats] = []
         ends: list[Floats] = []
@@ -122,7 +123,7 @@ class RecurrentEngine:
         name: str,
     ) -> Floats:
         """Return the state after each token, read in one direction (Bahdanau et al. 2015, A.2.1)."""
-        gates_BSG = x_BSX @ w["W"].T + w["b"]
+        gates_BSG = linear(x_BSX, w["W"], w["b"])
         num_rows, num_tokens = real_BS.shape
         width = self.options.hidden_size * (2 if self.options.cell == "lstm" else 1)
         state_BX = np.zeros((num_rows, width), gates_BSG.dtype)
@@ -145,14 +146,14 @@ class RecurrentEngine:
         w, size = self.decoder, self.options.hidden_size
         fed_BH = None
         if "V" in w:  # Cho et al. 2014, A.1: c = tanh(V h_N)
-            fed_BH = probe("decoder.summary", np.tanh(ends[-1] @ w["V"].T))
+            fed_BH = probe("decoder.summary", np.tanh(linear(ends[-1], w["V"])))
         layers = []
         for layer, state_BX in enumerate(finals):
             if f"W_s.{layer}" in w:  # Bahdanau et al. 2015, A.2.2: s_0 = tanh(W_s h←_1); Cho: tanh(V' c)
                 seen_BH = ends[layer] if self.attention is None else state_BX[:, :size]
                 if fed_BH is not None:
                     seen_BH = fed_BH
-                s_BH = np.tanh(seen_BH @ w[f"W_s.{layer}"].T)
+                s_BH = np.tanh(linear(seen_BH, w[f"W_s.{layer}"]))
                 state_BX = np.concatenate([s_BH, state_BX[:, size:]], axis=-1)
             layers.append(probe(f"decoder.{layer}.start", state_BX))
         memories = None
@@ -170,20 +171,20 @@ class RecurrentEngine:
         """Read one more target id in each row."""
         w = self.decoder
         y_RE = probe("target.embedded", self.E[ids_R])
-        gates_RG = y_RE @ self.cells[0]["W"].T + self.cells[0]["b"]
+        gates_RG = linear(y_RE, self.cells[0]["W"], self.cells[0]["b"])
         context_RH, weights_RS = (state.fed_RH if "V" in w else None), None
         entering_RH = state.fed_RH
         if self.attention is not None and self.attention.kind == "attend-then-step":
             context_RH, weights_RS = self._attend(self._hidden(state.layers[-1]), state, probe)
             entering_RH = context_RH
         if "C" in w and entering_RH is not None:
-            gates_RG = gates_RG + entering_RH @ w["C"].T
+            gates_RG = gates_RG + linear(entering_RH, w["C"])
         layers: list[Floats] = []
         top_RH = gates_RG
         for layer, cell in enumerate(self.cells):
             below_RH = top_RH
             if layer:
-                gates_RG = below_RH @ cell["W"].T + cell["b"]
+                gates_RG = linear(below_RH, cell["W"], cell["b"])
             state_RX = self.cell(gates_RG, state.layers[layer], cell, probe, f"decoder.{layer}")
             layers.append(probe(f"decoder.{layer}.state", state_RX))
             top_RH = self._hidden(layers[-1])
@@ -193,9 +194,10 @@ class RecurrentEngine:
         if self.attention is not None and self.attention.kind == "step-then-attend":
             context_RH, weights_RS = self._attend(top_RH, state, probe)
             both_RH = np.concatenate([context_RH, top_RH], axis=-1)
-            top_RH = probe("attentional", np.tanh(both_RH @ w["W_c"].T))  # Luong et al. 2015, eq. 5
+            top_RH = probe("attentional", np.tanh(linear(both_RH, w["W_c"])))  # Luong et al. 2015, eq. 5
             fed_RH = top_RH if self.attention.input_feeding else None
-        logits_RV = probe("logits", self._read_out(top_RH, y_RE, context_RH, probe) @ self.W_o.T + self.b_o)
+        readout_RQ = self._read_out(top_RH, y_RE, context_RH, probe)
+        logits_RV = probe("logits", linear(readout_RQ, self.W_o, self.b_o))
         after = replace(state, layers=tuple(layers), step=state.step + 1, fed_RH=fed_RH)
         if weights_RS is None:
             return Step(logits_RV, np.empty((len(ids_R), 0, 0, state.num_source), np.float32), after)
@@ -231,12 +233,12 @@ class RecurrentEngine:
         """Return the vector that meets the output matrix (Bahdanau et al. 2015, A.2.2, eq. 4's s_t)."""
         w, t_RQ = self.readout, s_RH
         if "U_o" in w:
-            sums_RQ = s_RH @ w["U_o"].T + w["b_m"] + y_RE @ w["V_o"].T
+            sums_RQ = linear(s_RH, w["U_o"], w["b_m"]) + linear(y_RE, w["V_o"])
             if c_RH is not None:
-                sums_RQ = sums_RQ + c_RH @ w["C_o"].T
+                sums_RQ = sums_RQ + linear(c_RH, w["C_o"])
             t_RQ = maxout(sums_RQ)
         if "P_o" in w:
-            t_RQ = t_RQ @ w["P_o"].T
+            t_RQ = linear(t_RQ, w["P_o"])
         return probe("readout", t_RQ)
 
     def _hidden(self, state_X: Floats) -> Floats:

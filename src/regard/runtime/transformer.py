@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from regard.config import TransformerOptions
 from regard.contract import Batch, Floats, Forced, Ids, Probe, Step, check_length, unseen
-from regard.runtime.equations import Weights, layer_norm, sinusoids, softmax, under
+from regard.runtime.equations import Weights, layer_norm, linear, sinusoids, softmax, under
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +70,20 @@ class TransformerEngine:
         if batch.features_BSF is None:
             embedded_BSH = self.source["weight"][batch.source_BS]
         else:
-            embedded_BSH = batch.features_BSF @ self.source["W_f"].T + self.source["b_f"]
+            embedded_BSH = linear(batch.features_BSF, self.source["W_f"], self.source["b_f"])
         real_BS = batch.source_real_BS
         x_BSH = self._place("source", embedded_BSH, 0, probe)
         for layer, w in enumerate(self.encoder):
             name = f"encoder.{layer}"
             inner_BSH = self._enter(x_BSH, w["own_sum.norm"])
-            q, k, v = self._heads(inner_BSH @ w["own"]["W_QKV"].T)
+            q, k, v = self._heads(linear(inner_BSH, w["own"]["W_QKV"]))
             mixed_BSH, _ = self._attend(q, k, v, real_BS[:, None, None], w["own"], probe, f"{name}.self")
             x_BSH = self._leave(x_BSH, mixed_BSH, w["own_sum.norm"])
             x_BSH = probe(f"{name}.states", self._feed_forward(x_BSH, w, probe, f"{name}.feed_forward"))
-        memory_BSH = probe("memory", layer_norm(x_BSH, self.encoder_norm) if self.encoder_norm else x_BSH)
+        memory_BSH = probe("memory", layer_norm(x_BSH, **self.encoder_norm) if self.encoder_norm else x_BSH)
         layers = []
         for w in self.decoder:
-            k, v = self._heads(memory_BSH @ w["cross"]["W_KV"].T)
+            k, v = self._heads(linear(memory_BSH, w["cross"]["W_KV"]))
             layers.append(LayerState(k[:, :, :0], v[:, :, :0], k, v))
         return TransformerState(tuple(layers), 0, np.arange(len(real_BS)), real_BS)
 
@@ -107,12 +107,12 @@ class TransformerEngine:
         layers, weights = [], []
         for layer, (w, past) in enumerate(zip(self.decoder, state.layers, strict=True)):
             name = f"decoder.{layer}"
-            q, k, v = self._heads(self._enter(x_RTH, w["own_sum.norm"]) @ w["own"]["W_QKV"].T)
+            q, k, v = self._heads(linear(self._enter(x_RTH, w["own_sum.norm"]), w["own"]["W_QKV"]))
             k = np.concatenate([past.own_keys_RNTD, k], axis=2)
             v = np.concatenate([past.own_values_RNTD, v], axis=2)
             mixed_RTH, _ = self._attend(q, k, v, seen_TT, w["own"], probe, f"{name}.self")
             x_RTH = self._leave(x_RTH, mixed_RTH, w["own_sum.norm"])
-            (q,) = self._heads(self._enter(x_RTH, w["cross_sum.norm"]) @ w["cross"]["W_Q"].T)
+            (q,) = self._heads(linear(self._enter(x_RTH, w["cross_sum.norm"]), w["cross"]["W_Q"]))
             mixed_RTH, weights_RNTS = self._attend(
                 q,
                 past.source_keys_RNSD,
@@ -126,8 +126,8 @@ class TransformerEngine:
             x_RTH = probe(f"{name}.states", self._feed_forward(x_RTH, w, probe, f"{name}.feed_forward"))
             layers.append(replace(past, own_keys_RNTD=k, own_values_RNTD=v))
             weights.append(weights_RNTS)
-        readout_RTQ = probe("readout", layer_norm(x_RTH, self.decoder_norm) if self.decoder_norm else x_RTH)
-        logits_RTV = probe("logits", readout_RTQ @ self.W_o.T)
+        readout_RTQ = probe("readout", layer_norm(x_RTH, **self.decoder_norm) if self.decoder_norm else x_RTH)
+        logits_RTV = probe("logits", linear(readout_RTQ, self.W_o))
         attention_RTLNS = np.stack(weights, axis=1).transpose(0, 3, 1, 2, 4)
         return logits_RTV, attention_RTLNS, replace(state, layers=tuple(layers), step=first + num_steps)
 
@@ -168,24 +168,24 @@ class TransformerEngine:
         heads_BNTD = probe(f"{name}.heads", weights_BNTS @ v_BNSD)
         batch, num_heads, steps, width = heads_BNTD.shape
         concat_BTH = heads_BNTD.transpose(0, 2, 1, 3).reshape(batch, steps, num_heads * width)
-        return probe(f"{name}.output", concat_BTH @ w["W_O"].T), weights_BNTS
+        return probe(f"{name}.output", linear(concat_BTH, w["W_O"])), weights_BNTS
 
     def _feed_forward(self, x_BTH: Floats, w: Mapping[str, Weights], probe: Probe, name: str) -> Floats:
         """Return the sub-layer max(0, x W_1 + b_1) W_2 + b_2 (eq. 2) and its residual."""
         inner_BTH = self._enter(x_BTH, w["feed_forward_sum.norm"])
         f = w["feed_forward"]
-        inner_BTX = probe(f"{name}.inner", np.maximum(inner_BTH @ f["W_1"].T + f["b_1"], 0))
-        output_BTH = probe(f"{name}.output", inner_BTX @ f["W_2"].T + f["b_2"])
+        inner_BTX = probe(f"{name}.inner", np.maximum(linear(inner_BTH, f["W_1"], f["b_1"]), 0))
+        output_BTH = probe(f"{name}.output", linear(inner_BTX, f["W_2"], f["b_2"]))
         return self._leave(x_BTH, output_BTH, w["feed_forward_sum.norm"])
 
     def _enter(self, x_BTH: Floats, norm: Weights) -> Floats:
         """Return what a sub-layer is given: x, or LayerNorm(x) before each sub-layer."""
-        return layer_norm(x_BTH, norm) if self.options.norm == "pre" else x_BTH
+        return layer_norm(x_BTH, **norm) if self.options.norm == "pre" else x_BTH
 
     def _leave(self, x_BTH: Floats, output_BTH: Floats, norm: Weights) -> Floats:
         """Return x + Sublayer, normalised after it as in section 3.1 if not before."""
         sum_BTH = x_BTH + output_BTH
-        return sum_BTH if self.options.norm == "pre" else layer_norm(sum_BTH, norm)
+        return sum_BTH if self.options.norm == "pre" else layer_norm(sum_BTH, **norm)
 
 
 def _parts(prefix: str, weights: Weights) -> dict[str, Weights]:

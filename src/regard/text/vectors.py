@@ -1,10 +1,8 @@
 """Pre-trained word vectors for the pieces of a tokenizer, from fastText, word2vec and GloVe files."""
 
 import codecs
-import lzma
 import re
 import unicodedata
-import zlib
 from collections import defaultdict
 from collections.abc import Generator, Iterator
 from contextlib import closing
@@ -18,21 +16,15 @@ import regex
 from numpy.typing import NDArray
 
 from regard.errors import CorpusError
-from regard.files import decompressed
+from regard.files import READ_ERRORS, decompressed
 from regard.text.tokenizer import Tokenizer
 from regard.vocabulary import NUM_RESERVED, SPACE
-
-try:
-    from compression.zstd import ZstdError  # Python 3.14 and later
-except ImportError:
-    from zstandard import ZstdError
 
 MAX_VECTOR_SIZE = 10_000
 
 _BLOCK_BYTES = 1 << 16  # holds a header and the first vector of any size, by which a file is recognised
 _MAX_LINE_BYTES = 1 << 20  # 10,000 numbers of a hundred digits
 _MAX_WORD_BYTES = 1 << 14
-_READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, ZstdError)
 _HEADER = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t]*\r?(?:\n|\Z)")
 _NUMERALS = b"0123456789+-.eE \t\r\nnaifNAIF"  # nan and inf count as text too
 _FOREIGN_MARKS = (
@@ -307,7 +299,7 @@ def _blocks(path: Path) -> Generator[bytes, None, None]:
         while True:
             try:
                 block = stream.read(_BLOCK_BYTES)
-            except _READ_ERRORS as error:
+            except READ_ERRORS as error:
                 raise CorpusError(
                     f"{path}: cannot be read ({error}); fetch it again or correct its ending"
                 ) from error
