@@ -60,7 +60,8 @@ class Cell(nn.Module):
         if noise is None:
             return Recurrent(tuple(self.U), None)
         weights = tuple(noise.dropout(U, weight_dropout) for U in self.U)
-        return Recurrent(weights, noise.keep((num_rows, self.hidden_size), dropout) if dropout else None)
+        keep_BH = noise.keep((num_rows, self.hidden_size), dropout).to(self.W) if dropout else None
+        return Recurrent(weights, keep_BH)
 
     def hidden(self, state_BX: Tensor) -> Tensor:
         """Return the part of the state that others see: h."""

@@ -94,14 +94,15 @@ class Encoder(nn.Module):
         real_SB1 = None if bool(real_BS.all()) else real_BS.T[:, :, None]
         finals, ends = [], []
         for index, cells in enumerate(self.layers):
+            input_SBX = below_SBX
             if index:
                 shared = 0 if options.variational else None
-                below_SBX = dropout(below_SBX, options.dropout, noise, shared=shared)
+                input_SBX = dropout(below_SBX, options.dropout, noise, shared=shared)
             outputs, lasts = [], []
             for direction, cell in cells.items():  # type: ignore[operator]
                 recurrent = _constant(cell, options, noise, len(real_BS))
                 name = f"encoder.{index}.{direction}"
-                states = _run(cell, below_SBX, real_SB1, direction == "leftward", recurrent, probe, name)
+                states = _run(cell, input_SBX, real_SB1, direction == "leftward", recurrent, probe, name)
                 hidden_SBH = torch.stack([cell.hidden(state_BX) for state_BX in states])
                 outputs.append(probe(f"{name}.states", hidden_SBH.transpose(0, 1)).transpose(0, 1))
                 lasts.append(states[0] if direction == "leftward" else states[-1])
@@ -176,7 +177,8 @@ class Decoder(nn.Module):
         between: list[Tensor | None] = [None] * options.num_layers
         if noise is not None and options.variational and options.dropout:
             for layer in range(1, options.num_layers):
-                between[layer] = noise.keep((num_rows, options.hidden_size), options.dropout)
+                keep_RH = noise.keep((num_rows, options.hidden_size), options.dropout)
+                between[layer] = keep_RH.to(self.cells[layer].W)
         return Constants(recurrent, tuple(between))
 
     def advance(
@@ -388,7 +390,8 @@ class RecurrentModel(nn.Module):
         if noise is None:
             return embedded
         if self.options.word_dropout:
-            embedded = embedded * noise.keep((*embedded.shape[:-1], 1), self.options.word_dropout)
+            keep = noise.keep((*embedded.shape[:-1], 1), self.options.word_dropout)
+            embedded = embedded * keep.to(embedded)
         return noise.dropout(embedded, self.options.dropout, shared=1 if self.options.variational else None)
 
     def _read(

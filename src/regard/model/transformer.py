@@ -316,7 +316,8 @@ class TransformerModel(nn.Module):
         size, num_positions = embedded_BTH.shape[2], embedded_BTH.shape[1]
         embedded_BTH = probe(f"{side}.embedded", embedded_BTH * math.sqrt(size))
         if noise is not None and self.options.word_dropout:
-            embedded_BTH = embedded_BTH * noise.keep((*embedded_BTH.shape[:2], 1), self.options.word_dropout)
+            keep_BT1 = noise.keep((*embedded_BTH.shape[:2], 1), self.options.word_dropout)
+            embedded_BTH = embedded_BTH * keep_BT1.to(embedded_BTH)
         if learned is None:
             positions_TH = _sinusoids(first, num_positions, size).to(embedded_BTH)
         else:
