@@ -142,7 +142,7 @@ def look(query, memory, step=0, **attention):
     if module.place is not None:
         set_weights(module.place, W_p=IDENTITY, v_p=[1.0, 1.0])
     memory_BSH = torch.tensor([memory], dtype=torch.float64)
-    memories = module.prepare(memory_BSH, torch.ones(1, len(memory), dtype=torch.bool))
+    memories = module.prepare(memory_BSH, torch.ones(1, len(memory), dtype=torch.bool), unseen)
     attended = module(torch.tensor([[query]], dtype=torch.float64), memories, step, unseen)
     return attended.weights_BTS[0, 0].detach().numpy(), attended.context_BTH[0, 0].detach().numpy()
 

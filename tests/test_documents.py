@@ -13,6 +13,8 @@ import regard.sample
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MODELS = ROOT / "docs" / "models.md"
+QUOTE = re.compile(r"^`([^`\n]+)`:\n```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(document):
@@ -45,8 +47,68 @@ def check_console(code, folder):
 
 def test_links_between_documents_lead_somewhere():
     for document in [*DOCUMENTS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
-        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text(encoding="utf-8")):
+        prose = re.sub(r"`[^`\n]*`", "", document.read_text(encoding="utf-8"))
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", prose):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_code_quoted_in_a_block_stands_in_the_file_named_above_it():
+    text = MODELS.read_text(encoding="utf-8")
+    quotes = QUOTE.findall(text)
+    assert len(quotes) == text.count("```py\n") > 0
+    for file, code in quotes:
+        lines = {line.strip() for line in (ROOT / file).read_text(encoding="utf-8").splitlines()}
+        for line in code.splitlines():
+            assert line.strip() in lines, f"{file}: {line}"
+
+
+def test_code_quoted_in_a_table_stands_in_the_runtime():
+    files = (ROOT / "src" / "regard" / "runtime").glob("*.py")
+    runtime = " ".join(" ".join(file.read_text(encoding="utf-8").split()) for file in files)
+    quoted = list(code_in_tables(MODELS))
+    assert len(quoted) > 50
+    for code in quoted:
+        assert " ".join(code.split()) in runtime, code
+
+
+def code_in_tables(document):
+    """The code in the columns named `code` of a document's tables; none of it may hold a `|`."""
+    columns = []
+    for line in document.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line[1:-1].split("|")] if line.startswith("|") else []
+        if not cells:
+            columns = []
+        elif not columns:
+            columns = [number for number, cell in enumerate(cells) if cell.endswith("code")]
+        elif "---" not in cells:
+            yield from (cells[number][1:-1] for number in columns if cells[number].startswith("`"))
+
+
+def test_every_recorded_quantity_is_listed():
+    pytest.importorskip("torch")
+    from small import VOCAB, random_batch, shrink
+
+    from regard.model.build import build_model, export_arrays
+    from regard.model.presets import PRESETS
+    from regard.probes import Recorder
+    from regard.runtime.build import build_engine
+
+    recorder = Recorder()
+    for options in map(shrink, PRESETS.values()):
+        arrays = export_arrays(build_model(options, VOCAB, VOCAB))
+        build_engine(options, arrays).force(random_batch(1), recorder)
+    recorded = {re.sub(r"\b\d\b", "{l}", re.sub("(right|left)ward", "{d}", name)) for name in recorder}
+    assert recorded == set(listed_names(MODELS))
+
+
+def listed_names(document):
+    """The names in the first column under "What is recorded"; `.keys` after `a.query` stands for `a.keys`."""
+    section = document.read_text(encoding="utf-8").split("## What is recorded")[1].split("\n## ")[0]
+    for line in re.findall(r"^\| `.*", section, re.MULTILINE):
+        stem = ""
+        for name in re.findall(r"`([^`]+)`", line.split("|")[1]):
+            stem, _, last = (stem + name if name.startswith(".") else name).rpartition(".")
+            yield f"{stem}.{last}" if stem else last
 
 
 def test_decisions_are_short():

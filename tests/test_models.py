@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from small import SIZES, VOCAB, batch_of, greedy, ids_of, pairs_of, random_batch, shrink, with_dropout  # noqa: E402
 
 from regard.config import FeatureSource, RecurrentOptions, TransformerOptions, WordOptions, parse  # noqa: E402
-from regard.contract import Ragged, force_by_steps, make_batch, make_feature_batch  # noqa: E402
+from regard.contract import Ragged, follow, force_by_steps, make_batch, make_feature_batch  # noqa: E402
 from regard.errors import ConfigError  # noqa: E402
 from regard.model.build import build_model, count_parameters, export_arrays, import_arrays, load_vectors  # noqa: E402
 from regard.model.cells import Cell  # noqa: E402
@@ -371,6 +371,16 @@ def test_one_head_can_be_forced_or_switched_off():
         assert not recorder["decoder.1.cross.output"][-1].any()
 
 
+@EVERY
+def test_a_forced_prefix_is_followed_by_the_engines_own_words(options):
+    for engine in twins(options):
+        batch = batch_of(("abc", "defg"), ("jih", "efgh"))
+        step = follow(engine, engine.start(batch), batch.target_in_BT[:, :4])
+        np.testing.assert_allclose(step.logits_RV, engine.force(batch).logits_BTV[:, 3], atol=1e-12)
+        after = engine.step(step.state, batch.target_in_BT[:, 4])
+        np.testing.assert_allclose(after.logits_RV, engine.force(batch).logits_BTV[:, 4], atol=1e-12)
+
+
 def test_without_its_mask_a_decoder_sees_the_words_to_come():
     _, engine = twins(SMALL["vaswani2017"])
     one, other = batch_of(("abc", "abcd")), batch_of(("abc", "abcj"))
@@ -383,6 +393,38 @@ def test_an_engine_that_is_watched_says_the_same(options):
     _, engine = twins(options)
     batch = random_batch(10)
     assert np.array_equal(engine.force(batch, Recorder()).logits_BTV, engine.force(batch).logits_BTV)
+
+
+@EVERY
+def test_what_a_probe_changes_is_changed_in_both_engines(options):
+    """Every quantity in turn is moved a little; the scores move, and in both engines alike."""
+    torch_engine, numpy_engine = twins(options)
+    batch = random_batch(15)
+    recorder, forced = record(numpy_engine, batch)
+    names = [name for name in recorder if recorder[name][0].dtype != bool]
+    assert len(names) > 10
+    # Without attention the decoder gets to know the last states only.
+    fixed = options.kind == "recurrent" and options.attention.kind == "none"
+    unused = ["memory", *(name for name in names if name.endswith("ward.states"))] if fixed else []
+    for changed in names:
+
+        def probe(name, value, changed=changed):
+            return (
+                value + 0.1 * np.cos(np.arange(value.size).reshape(value.shape)) if name == changed else value
+            )
+
+        results = [force_by_steps(engine, batch, probe).logits_BTV for engine in (torch_engine, numpy_engine)]
+        np.testing.assert_allclose(*results, atol=1e-9, err_msg=changed)
+        assert changed in unused or np.abs(results[0] - forced.logits_BTV).max() > 1e-9, changed
+
+
+def test_an_engine_without_rows_has_nothing_to_say():
+    for options in SMALL.values():
+        for engine in twins(options):
+            batch = random_batch(16)
+            state = engine.step(engine.start(batch), np.full(4, BOS)).state
+            none = engine.step(state.select(np.empty(0, np.int64)), np.empty(0, np.int64))
+            assert none.logits_RV.shape == (0, VOCAB)
 
 
 def test_context_is_the_weighted_sum_of_memories():

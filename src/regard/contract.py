@@ -12,7 +12,7 @@ Names bound to arrays end in one capital per axis:
 | `V`    | target vocabulary     | `D`    | width of one head   |
 | `L`    | layers                | `F`    | feature width       |
 | `M`    | real target tokens    | `G`    | gates of a cell     |
-| `X`    | state of a cell       |        |                     |
+| `X`    | any other width       |        |                     |
 
 A digit is an axis of that size.
 
@@ -205,6 +205,13 @@ def force_by_steps(engine: Engine[AnyState], batch: Batch, probe: Probe = unseen
         logits.append(step.logits_RV)
         attention.append(step.attention_RLNS)
     return Forced(np.stack(logits, axis=1), np.stack(attention, axis=1))
+
+
+def follow(engine: Engine[AnyState], state: AnyState, ids_RT: Ids, probe: Probe = unseen) -> Step[AnyState]:
+    """Read a prefix, at least one id long, in each row; what comes after it is the engine's own."""
+    for ids_R in ids_RT.T[:-1]:
+        state = engine.step(state, np.ascontiguousarray(ids_R), probe).state
+    return engine.step(state, np.ascontiguousarray(ids_RT[:, -1]), probe)
 
 
 def check_length(num_tokens: int, max_positions: int) -> None:

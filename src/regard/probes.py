@@ -92,6 +92,6 @@ def remove_positions(name: str, value: Any) -> Any:
 
 
 def lift_mask(name: str, value: Any) -> Any:
-    """Be a probe under which, in `force`, a Transformer's decoder sees the words to come."""
+    """Be a probe under which, in NumPy's `force`, a Transformer's decoder sees the words to come."""
     masked = name.startswith("decoder.") and name.endswith(".self.seen")
     return np.ones_like(value) if masked else value

@@ -45,11 +45,12 @@ class Attention(nn.Module):
         self.half_width = options.window.half_width if options.window.kind != "global" else None
         self.place = PredictedPlace(query_size) if options.window.kind == "local-p" else None
 
-    def prepare(self, memory_BSH: Tensor, real_BS: Tensor) -> Memories:
+    def prepare(self, memory_BSH: Tensor, real_BS: Tensor, probe: Probe) -> Memories:
         """Return all that stays the same while one sentence is translated."""
         if self.max_positions is not None:
             real_BS = real_BS & (torch.arange(real_BS.shape[1], device=real_BS.device) < self.max_positions)
-        return Memories(memory_BSH, self.scorer.prepare(memory_BSH), real_BS, real_BS.sum(1))
+        keys_BSA = probe("attention.keys", self.scorer.prepare(memory_BSH))
+        return Memories(memory_BSH, keys_BSA, real_BS, real_BS.sum(1))
 
     def forward(self, query_BTQ: Tensor, memories: Memories, first_step: int, probe: Probe) -> Attended:
         """Look with one query for each target step, the first of which has number `first_step`."""
@@ -79,7 +80,8 @@ class Attention(nn.Module):
             place_BT = torch.minimum(step_T, memories.length_B[:, None] - 1).to(scores_BTS.dtype)
         else:
             place_BT = self.place(query_BTQ) * memories.length_B[:, None]
-        place_BT = probe("attention.place", place_BT)
+        # Wherever a probe puts it, some source token is in view.
+        place_BT = probe("attention.place", place_BT).clamp(min=0).minimum(memories.length_B[:, None])
         position_S = torch.arange(scores_BTS.shape[2], device=device)
         offset_BTS = position_S - place_BT[:, :, None]
         weights_BTS = _softmax(scores_BTS, seen_BTS & (offset_BTS.abs() <= self.half_width))

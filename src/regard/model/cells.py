@@ -72,7 +72,10 @@ class Cell(nn.Module):
         return self.norms[0](gates_BG) if self.norms else gates_BG
 
     def _product(self, index: int, hidden_BH: Tensor, recurrent: Recurrent) -> Tensor:
-        """Return U h, the state's share in one block of gates, normalised if layers are (Ba et al. 2016)."""
+        """Return U h, the state's share in one block of gates, normalised by itself if layers are.
+
+        Ba et al. 2016 do so for the LSTM (eqs. 20-22); their gated unit resets after the norm, ours before.
+        """
         product = functional.linear(hidden_BH, recurrent.weights[index])
         return self.norms[1 + index](product) if self.norms else product
 
@@ -94,7 +97,7 @@ class PlainCell(Cell):
 class GatedCell(Cell):
     """The gated recurrent unit as in Bahdanau et al. 2015, A.1.1; its gates in the order z, r, candidate.
 
-    Cho et al. 2014 write 1 - z where this has z; the reset gate acts before U, as in both papers.
+    Cho et al. 2014 write 1 - z where this has z. Their encoder resets before U, as here, their decoder after.
     """
 
     num_gates = 3

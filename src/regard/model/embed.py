@@ -26,7 +26,9 @@ class Embedding(nn.Module):
         with torch.no_grad():
             self.weight[found_V] = vectors_VE[found_V]
         if not tuned:
-            self.frozen_V1, self.fixed_VE = found_V[:, None], self.weight.detach().clone()
+            earlier_V1 = torch.zeros_like(found_V)[:, None] if self.frozen_V1 is None else self.frozen_V1
+            self.frozen_V1 = earlier_V1 | found_V[:, None]
+            self.fixed_VE = self.weight.detach().clone()
 
     def table(self) -> Tensor:
         """Return the vectors of all ids."""

@@ -98,6 +98,6 @@ def _through_numpy(probe: Probe) -> Probe:
     def seen(name: str, value: Tensor) -> Tensor:
         array = value.cpu().numpy()
         answer = probe(name, array)
-        return value if answer is array else torch.from_numpy(answer).to(value.device)
+        return value if answer is array else torch.from_numpy(answer).to(value)
 
     return seen

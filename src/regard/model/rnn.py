@@ -164,9 +164,9 @@ class Decoder(nn.Module):
                 hidden_BH = torch.tanh(functional.linear(seen_BH, self.W_s[index]))
                 state_BX = torch.cat([hidden_BH, final_BX[:, size:]], dim=-1)
             layers.append(probe(f"decoder.{index}.start", state_BX))
-        memories = None if self.attention is None else self.attention.prepare(encoded.memory_BSH, real_BS)
-        if memories is not None:
-            probe("attention.keys", memories.keys_BSA)
+        memories = None
+        if self.attention is not None:
+            memories = self.attention.prepare(encoded.memory_BSH, real_BS, probe)
         fed_BH = torch.zeros_like(layers[0][:, : self.options.hidden_size]) if self.feeds else summary_BH
         return DecoderState(tuple(layers), 0, memories, fed_BH, encoded.memory_BSH.shape[1])
 

@@ -46,7 +46,7 @@ class GeneralScorer(nn.Module):
 
 
 class AdditiveScorer(nn.Module):
-    """Bahdanau et al. 2015, A.1.2: v_a . tanh(W_a s + U_a h + b_a); Luong's `concat` with W_a = [W_a; U_a].
+    """Bahdanau et al. 2015, A.1.2: v_a . tanh(W_a s + U_a h + b_a); Luong's `concat` with W_a = [W_a U_a].
 
     Its inner layer is as wide as the query, as in the papers (1000 and 1000).
     """

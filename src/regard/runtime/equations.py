@@ -100,7 +100,8 @@ def _normed(x: Floats, name: str, w: Weights) -> Floats:
 
 def prepare_dot(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
     """Return the keys of `dot`: h, or the sum of its two directions."""
-    return h_BSH.reshape(*h_BSH.shape[:2], -1, query_size).sum(-2)
+    directions = h_BSH.shape[2] // query_size
+    return h_BSH.reshape(*h_BSH.shape[:2], directions, query_size).sum(-2)
 
 
 def prepare_scaled_dot(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
@@ -171,7 +172,7 @@ def gaussian(offset_RS: Floats, half_width: int) -> Floats:
 
 def maxout(x: Floats) -> Floats:
     """Return the larger of each two neighbours (Goodfellow et al. 2013; Bahdanau et al. 2015, A.2.2)."""
-    return x.reshape(*x.shape[:-1], -1, 2).max(-1)
+    return x.reshape(*x.shape[:-1], x.shape[-1] // 2, 2).max(-1)
 
 
 def sinusoids(first: int, num_positions: int, size: int) -> NDArray[np.float64]:

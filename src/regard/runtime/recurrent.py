@@ -220,7 +220,8 @@ class RecurrentEngine:
                 place_R = monotonic_place(state.step, memories.length_R)
             else:
                 place_R = predicted_place(s_RQ, memories.length_R, self.place)
-            place_R = probe("attention.place", place_R)
+            # Wherever a probe puts it, some source token is in view.
+            place_R = np.clip(probe("attention.place", place_R), 0, memories.length_R)
             offset_RS = np.arange(scores_RS.shape[1], dtype=np.float32) - place_R[:, None]
             weights_RS = softmax(scores_RS, memories.real_RS & (np.abs(offset_RS) <= window.half_width))
             if window.kind == "local-p":

@@ -146,7 +146,7 @@ class TransformerEngine:
     def _heads(self, projected_BTX: Floats) -> list[Floats]:
         """Return each of the matrices side by side in the last axis as (B, N, T, D)."""
         size, num_heads = self.options.hidden_size, self.options.num_heads
-        shape = (*projected_BTX.shape[:2], -1, num_heads, size // num_heads)
+        shape = (*projected_BTX.shape[:2], projected_BTX.shape[2] // size, num_heads, size // num_heads)
         return list(projected_BTX.reshape(shape).transpose(2, 0, 3, 1, 4))
 
     def _attend(
