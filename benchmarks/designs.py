@@ -29,8 +29,8 @@ TINY = {
     "hidden_size": 128,
     "feed_forward_size": 256,
     "num_heads": 4,
-    "encoder_layers": 4,
-    "decoder_layers": 4,
+    "num_encoder_layers": 4,
+    "num_decoder_layers": 4,
 }
 LUONG = {"kind": "step-then-attend", "scorer": "general"}
 DESIGNS = {

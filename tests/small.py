@@ -6,9 +6,9 @@ from typing import Annotated, Union, get_args, get_origin
 
 import numpy as np
 
-from regard.config import Options, RecurrentOptions
+from regard.config import Options
 from regard.contract import Ragged, make_batch
-from regard.vocabulary import EOS, NUM_RESERVED
+from regard.vocabulary import BOS, EOS, NUM_RESERVED
 
 SIZES = {
     "hidden_size": 8,
@@ -17,6 +17,7 @@ SIZES = {
     "num_heads": 2,
     "half_width": 1,
     "max_positions": 16,
+    "decay_steps": 2,
     "feature_size": 3,
 }
 VOCAB = NUM_RESERVED + 10
@@ -26,7 +27,7 @@ def shrink(options, **sizes):
     """The same design, small: widths of `SIZES` or as given, at most two layers."""
     sizes = SIZES | sizes
     update = {}
-    for name, field in type(options).model_fields.items():
+    for name in type(options).model_fields:
         value = getattr(options, name)
         if isinstance(value, Options):
             update[name] = shrink(value, **sizes)
@@ -34,8 +35,6 @@ def shrink(options, **sizes):
             update[name] = sizes[name]
         elif name.endswith("_layers"):
             update[name] = min(value, 2)
-        else:
-            assert field is not None
     return options.model_copy(update=update)
 
 
@@ -128,10 +127,10 @@ def random_batch(seed=0, rows=4, longest=6, num_letters=10):
     return make_batch(Ragged.of(words()), Ragged.of(words()), np.arange(rows))
 
 
-def greedy(engine, batch, max_steps, bos=1):
+def greedy(engine, batch, max_steps):
     """The most likely word at every step, until all rows have ended; one list of ids for each row."""
     state = engine.start(batch)
-    ids_R = np.full(len(batch.pairs_B), bos, np.int64)
+    ids_R = np.full(len(batch.pairs_B), BOS, np.int64)
     said = []
     for _ in range(max_steps):
         step = engine.step(state, ids_R)
@@ -141,7 +140,3 @@ def greedy(engine, batch, max_steps, bos=1):
             break
     rows = np.array(said).T.tolist()
     return [row[: row.index(EOS)] if EOS in row else row for row in rows]
-
-
-def is_recurrent(options):
-    return isinstance(options, RecurrentOptions)

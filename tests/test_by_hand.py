@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from small import VOCAB, ids_of  # noqa: E402
+from small import VOCAB, batch_of, ids_of, shrink  # noqa: E402
 
 from regard.config import parse  # noqa: E402
 from regard.contract import Ragged, make_batch, unseen  # noqa: E402
@@ -20,6 +20,7 @@ from regard.model.build import build_model, export_arrays  # noqa: E402
 from regard.model.cells import CELLS, Recurrent  # noqa: E402
 from regard.model.embed import sinusoids as torch_sinusoids  # noqa: E402
 from regard.model.engine import TorchEngine  # noqa: E402
+from regard.model.presets import PRESETS  # noqa: E402
 from regard.model.scorers import build_scorer  # noqa: E402
 from regard.probes import Recorder  # noqa: E402
 from regard.runtime import equations  # noqa: E402
@@ -121,18 +122,18 @@ def test_every_score(scorer, weights, expected):
     options = parse("model", {"kind": "recurrent", "attention": {"scorer": options}}).attention.scorer
     module = set_weights(build_scorer(options, 2, 2), **weights)
     memory_BSH = torch.tensor([MEMORY], dtype=torch.float64)
-    scores = module(torch.tensor([[QUERY]], dtype=torch.float64), module.prepare(memory_BSH))
+    scores = module(torch.tensor([[QUERY]], dtype=torch.float64), module.prepare(memory_BSH), unseen)
     np.testing.assert_allclose(scores[0, 0].detach(), expected)
     arrays = {name: np.array(value) for name, value in weights.items()}
     keys = equations.PREPARE[scorer](np.array([MEMORY]), arrays, 2)
-    np.testing.assert_allclose(equations.SCORES[scorer](np.array([QUERY]), keys, arrays)[0], expected)
+    np.testing.assert_allclose(equations.SCORES[scorer](np.array([QUERY]), keys, arrays, unseen)[0], expected)
 
 
 def test_a_dot_with_two_directions_meets_both():
     options = parse("model", {"kind": "recurrent", "attention": {"scorer": "dot"}}).attention.scorer
     module = build_scorer(options, 2, 4)
     keys = module.prepare(torch.tensor([[[1.0, 2.0, 10.0, 20.0]]]))
-    assert module(torch.tensor([[[1.0, 3.0]]]), keys).item() == (1 + 6) + (10 + 60)
+    assert module(torch.tensor([[[1.0, 3.0]]]), keys, unseen).item() == (1 + 6) + (10 + 60)
 
 
 def look(query, memory, step=0, **attention):
@@ -390,8 +391,8 @@ def test_one_whole_step_of_vaswani_2017():
             "hidden_size": 2,
             "num_heads": 1,
             "feed_forward_size": 2,
-            "encoder_layers": 1,
-            "decoder_layers": 1,
+            "num_encoder_layers": 1,
+            "num_decoder_layers": 1,
             "norm": "post",
             "tie": "none",
         },
@@ -442,3 +443,250 @@ def test_one_whole_step_of_vaswani_2017():
         step = engine.step(engine.start(source("a")), np.array([BOS]))
         np.testing.assert_allclose(step.attention_RLNS[0, 0, 0], alpha)
         np.testing.assert_allclose(step.logits_RV[0], [id * s[0] + s[1] for id in range(VOCAB)], atol=1e-12)
+
+
+# The presets at width 2, each worked out with single numbers and nothing but sums, products, exp and tanh.
+
+
+def times(W, x):
+    return [sum(w * v for w, v in zip(row, x, strict=True)) for row in W]
+
+
+def plus(*vectors):
+    return [sum(values) for values in zip(*vectors, strict=True)]
+
+
+def shares(scores):
+    total = sum(map(exp, scores))
+    return [exp(score) / total for score in scores]
+
+
+def mixture(weights, vectors):
+    return [sum(a * v[k] for a, v in zip(weights, vectors, strict=True)) for k in range(len(vectors[0]))]
+
+
+def gated(w, cell, x, s, C_c=None, late=False):
+    n = len(s)
+    g = plus(times(w[f"{cell}.W"], x), w[f"{cell}.b"])
+    if C_c is not None and not late:
+        g = plus(g, C_c)
+    u = times(w[f"{cell}.U.0"], s)
+    if late:
+        u = plus(u, C_c[: 2 * n])
+    z = [sigmoid(g[k] + u[k]) for k in range(n)]
+    r = [sigmoid(g[n + k] + u[n + k]) for k in range(n)]
+    if late:
+        inner = [r[k] * v for k, v in enumerate(plus(times(w[f"{cell}.U.1"], s), C_c[2 * n :]))]
+    else:
+        inner = times(w[f"{cell}.U.1"], [r[k] * s[k] for k in range(n)])
+    return [(1 - z[k]) * s[k] + z[k] * tanh(g[2 * n + k] + inner[k]) for k in range(n)]
+
+
+def remembering(w, cell, x, h, c, fed=None):
+    n = len(h)
+    g = plus(times(w[f"{cell}.W"], x), w[f"{cell}.b"], times(w[f"{cell}.U.0"], h))
+    if fed is not None:
+        g = plus(g, fed)
+    i, f, o = ([sigmoid(v) for v in g[k * n : (k + 1) * n]] for k in range(3))
+    c = [f[k] * c[k] + i[k] * tanh(g[3 * n + k]) for k in range(n)]
+    return [o[k] * tanh(c[k]) for k in range(n)], c
+
+
+def larger_of_two(values):
+    return [max(values[k], values[k + 1]) for k in range(0, len(values), 2)]
+
+
+def cho_by_hand(w, source, target):
+    h = [0.0, 0.0]
+    for id in source:
+        h = gated(w, "encoder.layers.0.rightward", w["source.weight"][id], h)
+    c = [tanh(v) for v in times(w["decoder.V"], h)]
+    s = [tanh(v) for v in times(w["decoder.W_s.0"], c)]
+    for id in target:
+        y = w["target.weight"][id]
+        s = gated(w, "decoder.cells.0", y, s, times(w["decoder.C"], c), late=True)
+        t = plus(
+            times(w["readout.U_o"], s),
+            times(w["readout.V_o"], y),
+            times(w["readout.C_o"], c),
+            w["readout.b_m"],
+        )
+        yield plus(times(w["W_o"], times(w["readout.P_o"], larger_of_two(t))), w["b_o"]), None
+
+
+def bahdanau_by_hand(w, source, target):
+    embedded = [w["source.weight"][id] for id in source]
+    right, left, s = [], [], [0.0, 0.0]
+    for x in embedded:
+        s = gated(w, "encoder.layers.0.rightward", x, s)
+        right.append(s)
+    s = [0.0, 0.0]
+    for x in reversed(embedded):
+        s = gated(w, "encoder.layers.0.leftward", x, s)
+        left.insert(0, s)
+    h = [a + b for a, b in zip(right, left, strict=True)]
+    s = [tanh(v) for v in times(w["decoder.W_s.0"], left[0])]
+    scorer = "decoder.attention.scorer"
+    for id in target:
+        y, query = w["target.weight"][id], times(w[f"{scorer}.W_a"], s)
+        scores = [
+            sum(
+                v * tanh(e)
+                for v, e in zip(
+                    w[f"{scorer}.v_a"],
+                    plus(query, times(w[f"{scorer}.U_a"], m), w[f"{scorer}.b_a"]),
+                    strict=True,
+                )
+            )
+            for m in h
+        ]
+        alpha = shares(scores)
+        c = mixture(alpha, h)
+        s = gated(w, "decoder.cells.0", y, s, times(w["decoder.C"], c))
+        t = plus(
+            times(w["readout.U_o"], s),
+            times(w["readout.V_o"], y),
+            times(w["readout.C_o"], c),
+            w["readout.b_m"],
+        )
+        yield plus(times(w["W_o"], larger_of_two(t)), w["b_o"]), [[alpha]]
+
+
+def backwards_by_hand(w, source):
+    """Two layers of LSTM over the reversed source: the memories of the upper one, and all last states."""
+    states, memories = [([0.0, 0.0], [0.0, 0.0])] * 2, []
+    for id in reversed(source):
+        x = w["source.weight"][id]
+        for layer in range(2):
+            states[layer] = remembering(w, f"encoder.layers.{layer}.leftward", x, *states[layer])
+            x = states[layer][0]
+        memories.insert(0, x)
+    return memories, states
+
+
+def sutskever_by_hand(w, source, target):
+    _, states = backwards_by_hand(w, source)
+    for id in target:
+        x = w["target.weight"][id]
+        for layer in range(2):
+            states[layer] = remembering(w, f"decoder.cells.{layer}", x, *states[layer])
+            x = states[layer][0]
+        yield plus(times(w["W_o"], x), w["b_o"]), None
+
+
+def luong_by_hand(w, source, target):
+    h, states = backwards_by_hand(w, source)
+    fed, D = [0.0, 0.0], 1
+    for id in target:
+        x = w["target.weight"][id]
+        for layer in range(2):
+            entering = times(w["decoder.C"], fed) if layer == 0 else None
+            states[layer] = remembering(w, f"decoder.cells.{layer}", x, *states[layer], entering)
+            x = states[layer][0]
+        inner = [tanh(v) for v in times(w["decoder.attention.place.W_p"], x)]
+        place = len(h) * sigmoid(
+            sum(v * e for v, e in zip(w["decoder.attention.place.v_p"], inner, strict=True))
+        )
+        seen = [i for i in range(len(h)) if abs(i - place) <= D]
+        keys = {i: times(w["decoder.attention.scorer.W_a"], h[i]) for i in seen}
+        within = dict(
+            zip(
+                seen, shares([sum(a * b for a, b in zip(x, keys[i], strict=True)) for i in seen]), strict=True
+            )
+        )
+        alpha = [within.get(i, 0) * exp(-((i - place) ** 2) / (2 * (D / 2) ** 2)) for i in range(len(h))]
+        fed = [tanh(v) for v in times(w["decoder.W_c"], mixture(alpha, h) + x)]
+        yield plus(times(w["W_o"], fed), w["b_o"]), [[alpha]]
+
+
+def vaswani_by_hand(w, source, target):
+    def norm(name, x):
+        mean = sum(x) / 2
+        deviation = sqrt(sum((v - mean) ** 2 for v in x) / 2 + 1e-5)
+        return [
+            (v - mean) / deviation * g + b
+            for v, g, b in zip(x, w[f"{name}.weight"], w[f"{name}.bias"], strict=True)
+        ]
+
+    def embedded(ids):
+        for p, id in enumerate(ids):
+            yield plus([sqrt(2) * v for v in w["source.weight"][id]], [math.sin(p), math.cos(p)])
+
+    def attend(query, keys, values, W_O):
+        """Two heads of width 1, so √d_k is 1."""
+        weights = [shares([query[n] * k[n] for k in keys]) for n in range(2)]
+        heads = [mixture(weights[n], values)[n] for n in range(2)]
+        return times(W_O, heads), weights
+
+    def feed_forward(name, x):
+        inner = [max(0, v) for v in plus(times(w[f"{name}.W_1"], x), w[f"{name}.b_1"])]
+        return plus(times(w[f"{name}.W_2"], inner), w[f"{name}.b_2"])
+
+    xs = list(embedded(source))
+    for layer in range(2):
+        qkv = [times(w[f"encoder.{layer}.own.W_QKV"], x) for x in xs]
+        keys, values = [v[2:4] for v in qkv], [v[4:] for v in qkv]
+        W_O = w[f"encoder.{layer}.own.W_O"]
+        xs = [
+            norm(f"encoder.{layer}.own_sum.norm", plus(x, attend(v[:2], keys, values, W_O)[0]))
+            for x, v in zip(xs, qkv, strict=True)
+        ]
+        xs = [
+            norm(
+                f"encoder.{layer}.feed_forward_sum.norm",
+                plus(x, feed_forward(f"encoder.{layer}.feed_forward", x)),
+            )
+            for x in xs
+        ]
+    memory, ys = xs, list(embedded(target))
+    looked = [[] for _ in target]
+    for layer in range(2):
+        name = f"decoder.{layer}"
+        qkv = [times(w[f"{name}.own.W_QKV"], y) for y in ys]
+        kv = [times(w[f"{name}.cross.W_KV"], m) for m in memory]
+        after = []
+        for t, y in enumerate(ys):
+            keys, values = [v[2:4] for v in qkv[: t + 1]], [v[4:] for v in qkv[: t + 1]]
+            z, _ = attend(qkv[t][:2], keys, values, w[f"{name}.own.W_O"])
+            y = norm(f"{name}.own_sum.norm", plus(y, z))
+            query = times(w[f"{name}.cross.W_Q"], y)
+            z, weights = attend(query, [v[:2] for v in kv], [v[2:] for v in kv], w[f"{name}.cross.W_O"])
+            looked[t].append(weights)
+            y = norm(f"{name}.cross_sum.norm", plus(y, z))
+            after.append(
+                norm(f"{name}.feed_forward_sum.norm", plus(y, feed_forward(f"{name}.feed_forward", y)))
+            )
+        ys = after
+    for t, y in enumerate(ys):
+        yield times(w["source.weight"], y), looked[t]
+
+
+@pytest.mark.parametrize(
+    ("name", "by_hand"),
+    [
+        ("sutskever2014", sutskever_by_hand),
+        ("cho2014", cho_by_hand),
+        ("bahdanau2015", bahdanau_by_hand),
+        ("luong2015", luong_by_hand),
+        ("vaswani2017", vaswani_by_hand),
+    ],
+)
+def test_each_paper_at_width_2(name, by_hand):
+    sizes = {"hidden_size": 2, "embedding_size": 2, "feed_forward_size": 3, "num_heads": 2, "half_width": 1}
+    options = shrink(PRESETS[name], **sizes)
+    model = build_model(options, VOCAB, VOCAB).double()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+    arrays = export_arrays(model)
+    batch = batch_of(("abca", "bcd"))
+    w = {key: value.tolist() for key, value in arrays.items()}
+    steps = list(by_hand(w, batch.source_BS[0].tolist(), batch.target_in_BT[0].tolist()))
+    assert len(steps) == 4
+    for engine in (TorchEngine(model), build_engine(options, arrays)):
+        forced = engine.force(batch)
+        for t, (logits, attention) in enumerate(steps):
+            np.testing.assert_allclose(forced.logits_BTV[0, t], logits, rtol=1e-9)
+            if attention is not None:
+                np.testing.assert_allclose(forced.attention_BTLNS[0, t], attention, rtol=1e-9, atol=1e-15)

@@ -127,6 +127,18 @@ def test_a_fixed_vector_fails_where_attention_reverses_long_words(name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", LONG)
+def test_what_is_said_does_not_depend_on_the_batch(name):
+    """Alone, with neighbours of other lengths, in another order: the same letters to the last, and the same end."""
+    engine, sources = taught_to_reverse(name), words(np.random.default_rng(4), 40, 1, 20)
+    said = greedy(engine, pairs(sources, turned_round), 22)
+    assert said[::-1] == greedy(engine, pairs(sources[::-1], turned_round), 22)
+    assert len({len(row) for row in said}) > 5
+    for source, row in zip(sources, said, strict=True):
+        assert greedy(engine, pairs([source], turned_round), 22) == [row]
+
+
+@pytest.mark.slow
 def test_attention_becomes_the_alignment():
     """To say a letter of the reversed word the decoder looks at that letter, though nobody told it to."""
     engine, rng = taught_to_reverse("bahdanau2015"), np.random.default_rng(3)

@@ -19,7 +19,7 @@ from regard.errors import ConfigError  # noqa: E402
 from regard.model.build import build_model, export_arrays  # noqa: E402
 from regard.model.engine import TorchEngine, batch_loss  # noqa: E402
 from regard.model.noise import Noise  # noqa: E402
-from regard.model.presets import PRESETS, preset  # noqa: E402
+from regard.model.presets import preset  # noqa: E402
 from regard.runtime.build import build_engine  # noqa: E402
 
 LOOKS = [*all_of(AttendThenStep), *all_of(StepThenAttend), *all_of(NoAttention)]
@@ -79,11 +79,6 @@ def test_every_pair_of_option_values_builds_trains_and_translates(cls):
     assert len(designs) > 10
     for options in designs:
         builds_trains_and_translates(options)
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_can_be_named(name):
-    assert preset(name) is PRESETS[name]
 
 
 def test_a_misspelt_preset_names_the_nearest():

@@ -230,8 +230,8 @@ class InverseSigmoidSampling(Options):
 
     kind: Literal["inverse-sigmoid"] = "inverse-sigmoid"
     """Scheduled sampling with inverse sigmoid decay."""
-    decay: float = Field(2000.0, ge=1)
-    """The k of the formula: larger is later."""
+    decay_steps: float = Field(2000.0, ge=1)
+    """The k of the formula, in updates: larger is later."""
 
 
 TeacherOptions = Annotated[
@@ -303,9 +303,9 @@ class TransformerOptions(Options):
     """Width inside the feed-forward networks: d_ff."""
     num_heads: int = Field(4, ge=1)
     """Heads of each attention; they share `hidden_size` equally."""
-    encoder_layers: int = Field(3, ge=1)
+    num_encoder_layers: int = Field(3, ge=1)
     """Layers of the encoder."""
-    decoder_layers: int = Field(3, ge=1)
+    num_decoder_layers: int = Field(3, ge=1)
     """Layers of the decoder."""
     norm: Literal["pre", "post"] = "pre"
     """Layer norm before each sub-layer (steadier), or after it as in the paper."""
@@ -313,7 +313,7 @@ class TransformerOptions(Options):
     """How the place of a token is told."""
     tie: Literal["none", "target", "all"] = "all"
     """One matrix for target embeddings and output (`target`), for the source too (`all`), or for none."""
-    init: InitOptions = XavierInit()
+    init: Annotated[XavierInit | UniformInit, Field(discriminator="kind"), _named("xavier")] = XavierInit()
     """Weights at the start."""
     dropout: float = Field(0.1, ge=0, lt=1)
     """Share of values dropped after embeddings and sub-layers."""

@@ -30,14 +30,15 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.errors import ConfigError
+from regard.config import FeatureSource, TokenSource
+from regard.errors import ConfigError, CorpusError
 from regard.vocabulary import BOS, EOS, PAD, UNK
 
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 Probe = Callable[[str, Any], Any]
-"""Called with the name and the value of a quantity, returns the value to go on with."""
+"""Called with the name and the value of a quantity, returns the value to go on with; it writes into none."""
 
 
 def unseen(name: str, value: Any) -> Any:
@@ -133,7 +134,13 @@ def make_batch(sources: Ragged, targets: Ragged | None, pairs_B: Ids) -> Batch:
 
 def make_feature_batch(features: Sequence[Floats], targets: Ragged | None, pairs_B: Ids) -> Batch:
     """Return the batch of these rows of feature vectors, one (S, F) array for each."""
-    longest, width = max(map(len, features)), features[0].shape[1]
+    for row, one in enumerate(features):
+        if one.ndim != 2 or not len(one) or one.shape[1] != features[0].shape[1]:
+            raise CorpusError(
+                f"row {row} of the features has shape {one.shape}; wanted are one or more feature vectors, "
+                "as (number, width), all of one width"
+            )
+    longest, width = max(map(len, features), default=0), features[0].shape[1] if features else 0
     features_BSF = np.zeros((len(features), longest, width), np.float32)
     source_BS = np.full((len(features), longest), PAD, np.int64)
     for row, one in enumerate(features):
@@ -212,6 +219,22 @@ def follow(engine: Engine[AnyState], state: AnyState, ids_RT: Ids, probe: Probe 
     for ids_R in ids_RT.T[:-1]:
         state = engine.step(state, np.ascontiguousarray(ids_R), probe).state
     return engine.step(state, np.ascontiguousarray(ids_RT[:, -1]), probe)
+
+
+def check_source(options: TokenSource | FeatureSource, batch: Batch) -> None:
+    """Raise an error if a batch is not what the encoder reads."""
+    if options.kind == "tokens":
+        if batch.features_BSF is not None:
+            raise ConfigError("this model reads ids and the batch has feature vectors")
+    elif batch.features_BSF is None or batch.features_BSF.shape[2] != options.feature_size:
+        given = (
+            "ids"
+            if batch.features_BSF is None
+            else f"feature vectors of {batch.features_BSF.shape[2]} numbers"
+        )
+        raise ConfigError(
+            f"this model reads feature vectors of {options.feature_size} numbers and the batch has {given}"
+        )
 
 
 def check_length(num_tokens: int, max_positions: int) -> None:

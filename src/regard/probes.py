@@ -54,7 +54,11 @@ def force_weights(name: str, weights_S: ArrayLike, head: int | None = None) -> P
     `name` is that of the weights, `attention.weights` or such as `decoder.2.cross.weights`;
     in the latter one head may be chosen.
     """
-    row_S = np.asarray(weights_S, np.float32)
+    row_S = np.asarray(weights_S, np.float64)
+    if row_S.ndim != 1 or not (row_S >= 0).all() or abs(row_S.sum() - 1) > 1e-3:
+        raise ValueError(
+            f"weights to force must be one row, none negative, that sums to 1; this is {row_S.tolist()}"
+        )
 
     def probe(seen: str, value: Any) -> Any:
         if seen != name:
@@ -66,8 +70,10 @@ def force_weights(name: str, weights_S: ArrayLike, head: int | None = None) -> P
             )
         if head is None:
             changed[...] = row_S
-        else:
+        elif changed.ndim == 4:
             changed[:, head] = row_S
+        else:
+            raise ValueError(f"{name} has no heads to choose one of")
         return changed
 
     return probe
@@ -92,6 +98,6 @@ def remove_positions(name: str, value: Any) -> Any:
 
 
 def lift_mask(name: str, value: Any) -> Any:
-    """Be a probe under which, in NumPy's `force`, a Transformer's decoder sees the words to come."""
+    """Be a probe under which, in `force`, a Transformer's decoder sees the words to come."""
     masked = name.startswith("decoder.") and name.endswith(".self.seen")
     return np.ones_like(value) if masked else value

@@ -54,10 +54,11 @@ class Attention(nn.Module):
 
     def forward(self, query_BTQ: Tensor, memories: Memories, first_step: int, probe: Probe) -> Attended:
         """Look with one query for each target step, the first of which has number `first_step`."""
-        scores_BTS = probe("attention.scores", self.scorer(query_BTQ, memories.keys_BSA))
+        query_BTQ = probe("attention.query", query_BTQ)
+        scores_BTS = probe("attention.scores", self.scorer(query_BTQ, memories.keys_BSA, probe))
         seen_BTS = memories.real_BS[:, None].expand_as(scores_BTS)
         if self.half_width is None:
-            weights_BTS = _softmax(scores_BTS, seen_BTS)
+            weights_BTS = _softmax(scores_BTS, seen_BTS, probe)
         else:
             weights_BTS = self._local(query_BTQ, scores_BTS, seen_BTS, memories, first_step, probe)
         weights_BTS = probe("attention.weights", weights_BTS)
@@ -84,7 +85,7 @@ class Attention(nn.Module):
         place_BT = probe("attention.place", place_BT).clamp(min=0).minimum(memories.length_B[:, None])
         position_S = torch.arange(scores_BTS.shape[2], device=device)
         offset_BTS = position_S - place_BT[:, :, None]
-        weights_BTS = _softmax(scores_BTS, seen_BTS & (offset_BTS.abs() <= self.half_width))
+        weights_BTS = _softmax(scores_BTS, seen_BTS & (offset_BTS.abs() <= self.half_width), probe)
         if self.place is None:
             return weights_BTS
         spread = self.half_width / 2
@@ -104,6 +105,7 @@ class PredictedPlace(nn.Module):
         return torch.sigmoid(torch.tanh(functional.linear(query_BTQ, self.W_p)) @ self.v_p)
 
 
-def _softmax(scores_BTS: Tensor, seen_BTS: Tensor) -> Tensor:
+def _softmax(scores_BTS: Tensor, seen_BTS: Tensor, probe: Probe) -> Tensor:
     """Return weights that sum to 1 over what is seen, and are 0 elsewhere."""
+    seen_BTS = probe("attention.seen", seen_BTS)
     return torch.softmax(scores_BTS.masked_fill(~seen_BTS, float("-inf")), dim=-1)

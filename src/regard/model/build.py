@@ -12,7 +12,7 @@ from regard.contract import Floats
 from regard.errors import ConfigError
 from regard.model.cells import Cell, LongShortTermCell
 from regard.model.embed import Embedding
-from regard.model.rnn import RecurrentModel
+from regard.model.rnn import Decoder, RecurrentModel
 from regard.model.scorers import AdditiveScorer
 from regard.model.transformer import CrossAttention, SelfAttention, TransformerModel
 from regard.text.vectors import Vectors
@@ -72,19 +72,21 @@ def count_parameters(model: Model) -> int:
 
 def export_arrays(model: Model) -> dict[str, Floats]:
     """Return a copy of the weights by name, as the NumPy runtime takes them; tied ones appear once."""
-    tables = {
-        id(module.weight): module.table() for module in model.modules() if isinstance(module, Embedding)
-    }
-    return {
-        name: tables.get(id(parameter), parameter).detach().cpu().numpy().copy()
-        for name, parameter in model.named_parameters()
-    }
+    return {name: parameter.detach().cpu().numpy().copy() for name, parameter in model.named_parameters()}
 
 
 def import_arrays(model: Model, arrays: dict[str, Floats]) -> None:
-    """Set the weights from arrays by name."""
+    """Set the weights from arrays by name, which must be those of this very design."""
+    parameters = dict(model.named_parameters())
+    for name in parameters.keys() | arrays.keys():
+        wanted = tuple(parameters[name].shape) if name in parameters else None
+        given = arrays[name].shape if name in arrays else None
+        if wanted != given:
+            raise ConfigError(
+                f"weight {name!r} has shape {given} and the model wants {wanted}; is it another design?"
+            )
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
+        for name, parameter in parameters.items():
             parameter.copy_(torch.from_numpy(arrays[name]))
 
 
@@ -101,8 +103,10 @@ def _initialise(model: nn.Module, options: InitOptions, generator: torch.Generat
         module = model.get_submodule(owner)
         if not isinstance(module, nn.LayerNorm) and name != "b" and not name.startswith("b_"):
             _fill(module, name, parameter, options, generator)
-        elif isinstance(module, LongShortTermCell) and name == "b" and options.kind == "xavier":
-            nn.init.ones_(parameter[module.hidden_size : 2 * module.hidden_size])
+    if options.kind == "xavier":
+        for cell in (module for module in model.modules() if isinstance(module, LongShortTermCell)):
+            bias: Tensor = cell.norms[0].bias if cell.b is None else cell.b  # type: ignore[assignment]
+            nn.init.ones_(bias[cell.hidden_size : 2 * cell.hidden_size])
 
 
 def _fill(
@@ -132,6 +136,8 @@ def _blocks(module: nn.Module, name: str, parameter: Tensor) -> Iterator[Tensor]
     num_blocks = 1
     if isinstance(module, Cell) and name == "W":
         num_blocks = module.num_gates
+    if isinstance(module, Decoder) and name == "C":
+        num_blocks = module.cells[0].num_gates
     if isinstance(module, SelfAttention) and name == "W_QKV":
         num_blocks = 3
     if isinstance(module, CrossAttention) and name == "W_KV":

@@ -37,7 +37,8 @@ class Cell(nn.Module):
         super().__init__()
         self.hidden_size = hidden_size
         self.W = nn.Parameter(torch.empty(self.num_gates * hidden_size, input_size))
-        self.b = nn.Parameter(torch.zeros(self.num_gates * hidden_size))
+        # A layer norm has a bias of its own.
+        self.b = None if layer_norm else nn.Parameter(torch.zeros(self.num_gates * hidden_size))
         self.U = nn.ParameterList(
             torch.empty(blocks * hidden_size, hidden_size) for blocks in self.recurrent_blocks
         )
@@ -97,25 +98,39 @@ class PlainCell(Cell):
 class GatedCell(Cell):
     """The gated recurrent unit as in Bahdanau et al. 2015, A.1.1; its gates in the order z, r, candidate.
 
-    Cho et al. 2014 write 1 - z where this has z. Their encoder resets before U, as here, their decoder after.
+    Cho et al. 2014 write 1 - z where this has z.
     """
 
     num_gates = 3
     recurrent_blocks = (2, 1)
 
     def forward(
-        self, gates_BG: Tensor, state_BX: Tensor, recurrent: Recurrent, probe: Probe, name: str
+        self,
+        gates_BG: Tensor,
+        state_BX: Tensor,
+        recurrent: Recurrent,
+        probe: Probe,
+        name: str,
+        late_BG: Tensor | None = None,
     ) -> Tensor:
-        """Return the next state: s_t = (1 - z) s_{t-1} + z tanh(W x + U (r s_{t-1}))."""
+        """Return the next state: s_t = (1 - z) s_{t-1} + z tanh(W x + U (r s_{t-1})).
+
+        The decoder of Cho et al. 2014, A.1.2, resets after U, and its fixed vector as well:
+        tanh(W x + r (U s_{t-1} + C c)). There `late_BG` is C c.
+        """
         last_BH = _masked(state_BX, recurrent)
         size = self.hidden_size
         input_BG = self._input(gates_BG)
-        gates_BG = torch.sigmoid(input_BG[:, : 2 * size] + self._product(0, last_BH, recurrent))
+        sums_BG = input_BG[:, : 2 * size] + self._product(0, last_BH, recurrent)
+        gates_BG = torch.sigmoid(sums_BG if late_BG is None else sums_BG + late_BG[:, : 2 * size])
         update_BH = probe(f"{name}.update", gates_BG[:, :size])
         reset_BH = probe(f"{name}.reset", gates_BG[:, size:])
-        candidate_BH = torch.tanh(input_BG[:, 2 * size :] + self._product(1, reset_BH * last_BH, recurrent))
-        candidate_BH = probe(f"{name}.candidate", candidate_BH)
-        return torch.lerp(state_BX, candidate_BH, update_BH)
+        if late_BG is None:
+            inner_BH = self._product(1, reset_BH * last_BH, recurrent)
+        else:
+            inner_BH = reset_BH * (self._product(1, last_BH, recurrent) + late_BG[:, 2 * size :])
+        candidate_BH = probe(f"{name}.candidate", torch.tanh(input_BG[:, 2 * size :] + inner_BH))
+        return state_BX + update_BH * (candidate_BH - state_BX)
 
 
 class LongShortTermCell(Cell):

@@ -10,31 +10,30 @@ from regard.config import SourceOptions
 
 
 class Embedding(nn.Module):
-    """A table with one vector for each id; vectors from outside may be held fast."""
+    """A table with one vector for each id; vectors from outside may get no gradient.
 
-    frozen_V1: Tensor | None
-    fixed_VE: Tensor | None
+    An optimiser that shrinks weights whatever their gradient must leave embeddings out.
+    """
+
+    frozen_V1: Tensor
 
     def __init__(self, vocab_size: int, embedding_size: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocab_size, embedding_size))
-        self.register_buffer("frozen_V1", None)
-        self.register_buffer("fixed_VE", None)
+        self.register_buffer("frozen_V1", torch.zeros(vocab_size, 1, dtype=torch.bool))
 
     def load(self, vectors_VE: Tensor, found_V: Tensor, tuned: bool) -> None:
         """Take vectors from outside where they were found; untuned ones stay, whatever is learnt."""
         with torch.no_grad():
-            self.weight[found_V] = vectors_VE[found_V]
-        if not tuned:
-            earlier_V1 = torch.zeros_like(found_V)[:, None] if self.frozen_V1 is None else self.frozen_V1
-            self.frozen_V1 = earlier_V1 | found_V[:, None]
-            self.fixed_VE = self.weight.detach().clone()
+            self.weight[found_V] = vectors_VE.to(self.weight)[found_V]
+            if not tuned:
+                self.frozen_V1 |= found_V[:, None].to(self.frozen_V1)
 
     def table(self) -> Tensor:
         """Return the vectors of all ids."""
-        if self.frozen_V1 is None or self.fixed_VE is None:
+        if not self.frozen_V1.any():
             return self.weight
-        return torch.where(self.frozen_V1, self.fixed_VE, self.weight)
+        return torch.where(self.frozen_V1, self.weight.detach(), self.weight)
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return the vectors of these ids."""

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from regard.contract import Batch, Forced, Ids, Probe, Step, force_by_steps, unseen
+from regard.contract import Batch, Forced, Ids, Probe, Step, check_source, unseen
 from regard.model.build import Model
 from regard.model.loss import Loss, smoothed_cross_entropy
 from regard.model.noise import Noise
@@ -40,7 +41,7 @@ class TorchState:
 
     def select(self, rows: Ids) -> "TorchState":
         """Return the state with these rows."""
-        return TorchState(self.inner.select(torch.from_numpy(rows)))
+        return TorchState(self.inner.select(torch.from_numpy(np.ascontiguousarray(rows))))
 
 
 class TorchEngine:
@@ -63,13 +64,15 @@ class TorchEngine:
     @torch.no_grad()
     def step(self, state: TorchState, ids_R: Ids, probe: Probe = unseen) -> Step[TorchState]:
         """Read one more target id in each row."""
-        ids = _tensor(self.model, ids_R)
-        logits_RV, attention_RLNS, inner = self.model.step(state.inner, ids, _through_numpy(probe))
-        return Step(logits_RV.cpu().numpy(), attention_RLNS.cpu().numpy(), TorchState(inner))
+        said = self.model.step(state.inner, _tensor(self.model, ids_R), _through_numpy(probe))
+        return Step(_array(said.logits), _array(said.attention), TorchState(said.state))
 
+    @torch.no_grad()
     def force(self, batch: Batch, probe: Probe = unseen) -> Forced:
         """Read the batch's own targets."""
-        return force_by_steps(self, batch, probe)
+        ids_BT = _tensor(self.model, batch.forced_in_BT)
+        said = self.model.force(self.start(batch, probe).inner, ids_BT, _through_numpy(probe))
+        return Forced(_array(said.logits), _array(said.attention))
 
 
 def forced_logits(model: Model, batch: Batch, noise: Noise | None = None) -> Tensor:
@@ -79,6 +82,7 @@ def forced_logits(model: Model, batch: Batch, noise: Noise | None = None) -> Ten
 
 def _source(model: Model, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return what the encoder reads, and which of it is real."""
+    check_source(model.options.source, batch)
     real_BS = _tensor(model, batch.source_real_BS)
     if batch.features_BSF is None:
         return _tensor(model, batch.source_BS), real_BS
@@ -90,13 +94,19 @@ def _tensor(model: Model, array: Any) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(array)).to(model.target.weight.device)
 
 
+def _array(tensor: Tensor) -> NDArray[Any]:
+    """Return a tensor as an array; NumPy knows no bfloat16."""
+    tensor = tensor.cpu()
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+
 def _through_numpy(probe: Probe) -> Probe:
     """Return a probe of tensors from one of arrays."""
     if probe is unseen:
         return unseen
 
     def seen(name: str, value: Tensor) -> Tensor:
-        array = value.cpu().numpy()
+        array = _array(value)
         answer = probe(name, array)
         return value if answer is array else torch.from_numpy(answer).to(value)
 

@@ -29,9 +29,11 @@ def smoothed_cross_entropy(
     Label smoothing as in Szegedy et al. 2016, section 7: the right token is to have probability
     1 - smoothing + smoothing / V and each of the others smoothing / V.
     """
-    smoothed, nll = _SmoothedCrossEntropy.apply(
-        readout_MQ, weight_VQ, bias_V, targets_M, smoothing, torch.is_grad_enabled()
-    )
+    # Under autocast the readout may be narrower than the weights; sums over the vocabulary need the wider.
+    with torch.autocast(readout_MQ.device.type, enabled=False):
+        smoothed, nll = _SmoothedCrossEntropy.apply(
+            readout_MQ.to(weight_VQ), weight_VQ, bias_V, targets_M, smoothing, torch.is_grad_enabled()
+        )
     return Loss(smoothed, nll)
 
 

@@ -68,8 +68,8 @@ PRESETS: dict[str, RecurrentOptions | TransformerOptions] = {
         hidden_size=512,
         feed_forward_size=2048,
         num_heads=8,
-        encoder_layers=6,
-        decoder_layers=6,
+        num_encoder_layers=6,
+        num_decoder_layers=6,
         norm="post",
         tie="all",
         dropout=0.1,
@@ -87,10 +87,10 @@ PRESETS: dict[str, RecurrentOptions | TransformerOptions] = {
         dropout=0.2,
     ),
     "regard-small": TransformerOptions(
-        hidden_size=256, feed_forward_size=1024, num_heads=4, encoder_layers=3, decoder_layers=3
+        hidden_size=256, feed_forward_size=1024, num_heads=4, num_encoder_layers=3, num_decoder_layers=3
     ),
     "regard-base": TransformerOptions(
-        hidden_size=512, feed_forward_size=2048, num_heads=8, encoder_layers=6, decoder_layers=6
+        hidden_size=512, feed_forward_size=2048, num_heads=8, num_encoder_layers=6, num_decoder_layers=6
     ),
 }
 

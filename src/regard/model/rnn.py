@@ -18,6 +18,7 @@ from regard.model.attention import Attended, Attention, Memories
 from regard.model.cells import CELLS, Cell, Recurrent
 from regard.model.embed import Embedding, build_source
 from regard.model.noise import Noise, dropout
+from regard.model.output import Said
 from regard.vocabulary import PAD
 
 _DIRECTIONS = {"both": ("rightward", "leftward"), "forward": ("rightward",), "reversed": ("leftward",)}
@@ -56,7 +57,7 @@ class DecoderState:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class Stepped:
     """What a step hands on: the state (attentional, where there is such a vector), context and weights."""
 
     top_RH: Tensor
@@ -124,6 +125,7 @@ class Decoder(nn.Module):
         self.attends_first = attention.kind == "attend-then-step"
         self.feeds = attention.kind == "step-then-attend" and attention.input_feeding
         self.summarises = attention.kind == "none" and attention.context == "every"
+        self.resets_late = self.summarises and options.cell == "gru"
         cells = nn.ModuleList(
             _build_cell(options, size if layer else options.embedding_size)
             for layer in range(options.num_layers)
@@ -189,7 +191,7 @@ class Decoder(nn.Module):
         noise: Noise | None,
         probe: Probe,
         look: bool = True,
-    ) -> tuple[Output, DecoderState]:
+    ) -> tuple[Stepped, DecoderState]:
         """Take one step, the last word's share in the first cell's gates being given.
 
         Without `look` the attentional vector is left to the caller, who has all steps at once.
@@ -198,8 +200,13 @@ class Decoder(nn.Module):
         if self.attends_first:
             attended = self._attend(self.cells[-1].hidden(state.layers[-1]), state, probe)
         extra_RH = state.fed_RH if attended is None else attended[0]
+        late: tuple[Tensor, ...] = ()
         if self.C is not None and extra_RH is not None:
-            gates_RG = gates_RG + functional.linear(extra_RH, self.C)
+            extra_RG = functional.linear(extra_RH, self.C)
+            if self.resets_late:
+                late = (extra_RG,)
+            else:
+                gates_RG = gates_RG + extra_RG
         layers: list[Tensor] = []
         top_RH = gates_RG
         for index, cell in enumerate(self.cells):
@@ -213,7 +220,8 @@ class Decoder(nn.Module):
                     input_RH = dropout(below_RH, prob, noise)
                 gates_RG = cell.project(input_RH)
             name = f"decoder.{index}"
-            state_RX = cell(gates_RG, state.layers[index], constants.recurrent[index], probe, name)
+            extra = () if index else late
+            state_RX = cell(gates_RG, state.layers[index], constants.recurrent[index], probe, name, *extra)
             layers.append(probe(f"{name}.state", state_RX))
             top_RH = cell.hidden(layers[-1])
             if self.options.residual and index:
@@ -226,8 +234,8 @@ class Decoder(nn.Module):
         after = replace(state, layers=tuple(layers), step=state.step + 1, fed_RH=fed_RH)
         context_RH = state.fed_RH if self.summarises else None
         if attended is None:
-            return Output(top_RH, context_RH, None), after
-        return Output(top_RH, *attended), after
+            return Stepped(top_RH, context_RH, None), after
+        return Stepped(top_RH, *attended), after
 
     def _attend(self, query_RQ: Tensor, state: DecoderState, probe: Probe) -> tuple[Tensor, Tensor]:
         """Return the context of this step (R, H) and its weights (R, S)."""
@@ -345,10 +353,8 @@ class RecurrentModel(nn.Module):
             top_BTH = self.decoder.attentional(context_BTH, top_BTH, unseen)
         return self._read(top_BTH, embedded_BTE, context_BTH, noise, unseen)
 
-    def step(
-        self, state: DecoderState, ids_R: Tensor, probe: Probe = unseen
-    ) -> tuple[Tensor, Tensor, DecoderState]:
-        """Read one more word in each row; return logits, attention (R, L, N, S) and the next state."""
+    def step(self, state: DecoderState, ids_R: Tensor, probe: Probe = unseen) -> Said[DecoderState]:
+        """Read one more word in each row."""
         constants = self.decoder.constants(None, len(ids_R))
         embedded_RE = probe("target.embedded", self._embed(self.target, ids_R, None))
         gates_RG = self.decoder.cells[0].project(embedded_RE)
@@ -356,8 +362,18 @@ class RecurrentModel(nn.Module):
         readout_RQ = self._read(output.top_RH, embedded_RE, output.context_RH, None, probe)
         logits_RV = probe("logits", functional.linear(readout_RQ, self.output_weight(), self.b_o))
         if output.weights_RS is None:
-            return logits_RV, logits_RV.new_empty(len(ids_R), 0, 0, state.num_source), state
-        return logits_RV, output.weights_RS[:, None, None], state
+            return Said(logits_RV, logits_RV.new_empty(len(ids_R), 0, 0, state.num_source), state)
+        return Said(logits_RV, output.weights_RS[:, None, None], state)
+
+    def force(self, state: DecoderState, ids_RT: Tensor, probe: Probe = unseen) -> Said[DecoderState]:
+        """Read several words in each row, one after another."""
+        logits, attention = [], []
+        for ids_R in ids_RT.unbind(1):
+            said = self.step(state, ids_R, probe)
+            state = said.state
+            logits.append(said.logits)
+            attention.append(said.attention)
+        return Said(torch.stack(logits, dim=1), torch.stack(attention, dim=1), state)
 
     def _sample(
         self,
@@ -369,6 +385,9 @@ class RecurrentModel(nn.Module):
     ) -> Tensor:
         """Return all readouts, each step having read the right word or, at times, the one it would say."""
         gold_BT = noise.coin(tuple(target_in_BT.shape), gold_prob).to(target_in_BT.device)
+        keep_BT1 = noise.keep((*target_in_BT.shape, 1), self.options.word_dropout).to(self.target.weight)
+        keep_BTE = keep_BT1 * self._keep(target_in_BT, self.options.embedding_size, noise)
+        keep_BTQ = self._keep(target_in_BT, self.readout.width, noise)
         ids_B = target_in_BT[:, 0]
         readouts: list[Tensor] = []
         for step in range(target_in_BT.shape[1]):
@@ -378,11 +397,18 @@ class RecurrentModel(nn.Module):
                     own_B = logits_BV.argmax(-1)
                 gold_B = target_in_BT[:, step]
                 ids_B = torch.where(gold_BT[:, step] | (gold_B == PAD), gold_B, own_B)
-            embedded_BE = self._embed(self.target, ids_B[:, None], noise)[:, 0]
+            embedded_BE = self.target(ids_B) * keep_BTE[:, step]
             gates_BG = self.decoder.cells[0].project(embedded_BE)
             output, state = self.decoder.advance(gates_BG, state, constants, noise, unseen)
-            readouts.append(self._read(output.top_RH, embedded_BE, output.context_RH, noise, unseen))
+            readout_BQ = self.readout(output.top_RH, embedded_BE, output.context_RH, unseen)
+            readouts.append(readout_BQ * keep_BTQ[:, step])
         return torch.stack(readouts, dim=1)
+
+    def _keep(self, ids_BT: Tensor, width: int, noise: Noise) -> Tensor:
+        """Return the dropout masks of all steps, one for all of them if they share it."""
+        rows, steps = ids_BT.shape
+        masks = noise.keep((rows, 1 if self.options.variational else steps, width), self.options.dropout)
+        return masks.to(self.target.weight).expand(rows, steps, width)
 
     def _embed(self, table: Any, ids: Tensor, noise: Noise | None) -> Tensor:
         """Return the vectors of ids or features, with dropout of whole words and of single values."""
@@ -397,7 +423,7 @@ class RecurrentModel(nn.Module):
     def _read(
         self, top: Tensor, embedded: Tensor, context: Tensor | None, noise: Noise | None, probe: Probe
     ) -> Tensor:
-        shared = 1 if self.options.variational and top.dim() == 3 else None
+        shared = 1 if self.options.variational else None
         return dropout(
             self.readout(top, embedded, context, probe), self.options.dropout, noise, shared=shared
         )
@@ -411,7 +437,7 @@ def gold_probability(options: TeacherOptions, step: int) -> float:
         lowest = options.lowest_gold_prob
         return max(lowest, 1 - (1 - lowest) * step / options.decay_steps)
     if options.kind == "inverse-sigmoid":
-        return options.decay / (options.decay + math.exp(min(step / options.decay, 700)))
+        return options.decay_steps / (options.decay_steps + math.exp(min(step / options.decay_steps, 700)))
     return 1.0
 
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from regard.config import ContentScorer, LocationScorer
+from regard.contract import Probe
 
 
 class DotScorer(nn.Module):
@@ -24,7 +25,7 @@ class DotScorer(nn.Module):
         """Return the keys, once per sentence."""
         return memory_BSH.unflatten(-1, (-1, self.query_size)).sum(-2) * self.scale
 
-    def forward(self, query_BTQ: Tensor, keys_BSA: Tensor) -> Tensor:
+    def forward(self, query_BTQ: Tensor, keys_BSA: Tensor, probe: Probe) -> Tensor:
         """Return raw scores (B, T, S)."""
         return query_BTQ @ keys_BSA.transpose(1, 2)
 
@@ -40,7 +41,7 @@ class GeneralScorer(nn.Module):
         """Return W_a h, once per sentence."""
         return functional.linear(memory_BSH, self.W_a)
 
-    def forward(self, query_BTQ: Tensor, keys_BSA: Tensor) -> Tensor:
+    def forward(self, query_BTQ: Tensor, keys_BSA: Tensor, probe: Probe) -> Tensor:
         """Return raw scores (B, T, S)."""
         return query_BTQ @ keys_BSA.transpose(1, 2)
 
@@ -62,11 +63,11 @@ class AdditiveScorer(nn.Module):
         """Return U_a h + b_a, once per sentence."""
         return functional.linear(memory_BSH, self.U_a, self.b_a)
 
-    def forward(self, query_BTQ: Tensor, keys_BSA: Tensor) -> Tensor:
+    def forward(self, query_BTQ: Tensor, keys_BSA: Tensor, probe: Probe) -> Tensor:
         """Return raw scores (B, T, S)."""
         query_BT1A = functional.linear(query_BTQ, self.W_a)[:, :, None]
-        mixed_BTSA = torch.tanh(query_BT1A + keys_BSA[:, None])
-        return mixed_BTSA @ self.v_a
+        inner_BTSA = probe("attention.inner", torch.tanh(query_BT1A + keys_BSA[:, None]))
+        return inner_BTSA @ self.v_a
 
 
 class PositionScorer(nn.Module):
@@ -82,7 +83,7 @@ class PositionScorer(nn.Module):
         missing = memory_BSH.shape[1] - len(rows_SQ)
         return functional.pad(rows_SQ, (0, 0, 0, missing)).expand(len(memory_BSH), -1, -1)
 
-    def forward(self, query_BTQ: Tensor, keys_BSA: Tensor) -> Tensor:
+    def forward(self, query_BTQ: Tensor, keys_BSA: Tensor, probe: Probe) -> Tensor:
         """Return raw scores (B, T, S)."""
         return query_BTQ @ keys_BSA.transpose(1, 2)
 

@@ -13,6 +13,7 @@ from regard.config import TransformerOptions
 from regard.contract import Probe, check_length, unseen
 from regard.model.embed import Embedding, build_source, sinusoids
 from regard.model.noise import Noise, dropout
+from regard.model.output import Said
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,24 @@ class DecoderState:
         """Return the state of these rows."""
         layers = tuple(layer.select(rows_R) for layer in self.layers)
         return replace(self, layers=layers, real_RS=self.real_RS[rows_R])
+
+
+@dataclass(frozen=True, slots=True)
+class LayerOutput:
+    """What a decoder layer gives: the next layer's input, its attention to the source, its state."""
+
+    x_RTH: Tensor
+    weights_RNTS: Tensor
+    state: LayerState
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What the decoder gives for some words: readouts, each layer's attention to the source, the state."""
+
+    readout_RTQ: Tensor
+    weights: tuple[Tensor, ...]
+    state: DecoderState
 
 
 class Heads(nn.Module):
@@ -164,7 +183,7 @@ class EncoderLayer(nn.Module):
         """Return the next layer's input."""
         query, keys, values = self.own.project(self.own_sum.enter(x_BSH))
         output_BSH, _ = self.own.attend(query, keys, values, seen_B11S, noise, probe, f"{name}.self")
-        x_BSH = self.own_sum.leave(x_BSH, output_BSH, noise)
+        x_BSH = probe(f"{name}.self.sum", self.own_sum.leave(x_BSH, output_BSH, noise))
         inner_BSH = self.feed_forward_sum.enter(x_BSH)
         output_BSH = self.feed_forward(inner_BSH, noise, probe, f"{name}.feed_forward")
         x_BSH = self.feed_forward_sum.leave(x_BSH, output_BSH, noise)
@@ -195,14 +214,14 @@ class DecoderLayer(nn.Module):
         noise: Noise | None,
         probe: Probe,
         name: str,
-    ) -> tuple[Tensor, Tensor, LayerState]:
-        """Return the next layer's input, the attention to the source (R, N, T, S), and the state after it."""
+    ) -> LayerOutput:
+        """Read the words of some steps."""
         query, keys, values = self.own.project(self.own_sum.enter(x_RTH))
         if state.own_keys_RNTD.shape[2]:
             keys = torch.cat([state.own_keys_RNTD, keys], dim=2)
             values = torch.cat([state.own_values_RNTD, values], dim=2)
         output_RTH, _ = self.own.attend(query, keys, values, seen_TT, noise, probe, f"{name}.self")
-        x_RTH = self.own_sum.leave(x_RTH, output_RTH, noise)
+        x_RTH = probe(f"{name}.self.sum", self.own_sum.leave(x_RTH, output_RTH, noise))
         output_RTH, weights_RNTS = self.cross.attend(
             self.cross.project(self.cross_sum.enter(x_RTH)),
             state.source_keys_RNSD,
@@ -212,11 +231,12 @@ class DecoderLayer(nn.Module):
             probe,
             f"{name}.cross",
         )
-        x_RTH = self.cross_sum.leave(x_RTH, output_RTH, noise)
+        x_RTH = probe(f"{name}.cross.sum", self.cross_sum.leave(x_RTH, output_RTH, noise))
         inner_RTH = self.feed_forward_sum.enter(x_RTH)
         output_RTH = self.feed_forward(inner_RTH, noise, probe, f"{name}.feed_forward")
         x_RTH = probe(f"{name}.states", self.feed_forward_sum.leave(x_RTH, output_RTH, noise))
-        return x_RTH, weights_RNTS, replace(state, own_keys_RNTD=keys, own_values_RNTD=values)
+        after = replace(state, own_keys_RNTD=keys, own_values_RNTD=values)
+        return LayerOutput(x_RTH, weights_RNTS, after)
 
 
 class TransformerModel(nn.Module):
@@ -234,8 +254,8 @@ class TransformerModel(nn.Module):
             shape = (options.positions.max_positions, options.hidden_size)
             self.source_positions = nn.Parameter(torch.empty(shape))
             self.target_positions = nn.Parameter(torch.empty(shape))
-        self.encoder = nn.ModuleList(EncoderLayer(options) for _ in range(options.encoder_layers))
-        decoder = nn.ModuleList(DecoderLayer(options) for _ in range(options.decoder_layers))
+        self.encoder = nn.ModuleList(EncoderLayer(options) for _ in range(options.num_encoder_layers))
+        decoder = nn.ModuleList(DecoderLayer(options) for _ in range(options.num_decoder_layers))
         self.decoder: Sequence[DecoderLayer] = decoder  # type: ignore[assignment]
         pre = options.norm == "pre"
         self.encoder_norm = nn.LayerNorm(options.hidden_size) if pre else None
@@ -257,7 +277,11 @@ class TransformerModel(nn.Module):
 
     def encode(self, source: Tensor, real_BS: Tensor, noise: Noise | None, probe: Probe) -> DecoderState:
         """Read the sources, ids or features, and return the state before the first word."""
-        x_BSH = self._embed("source", self.source(source), self.source_positions, 0, noise, probe)
+        embedded_BSH = self.source(source)
+        if isinstance(self.source, Embedding):
+            # Section 3.4; a table starts with vectors of length 1, projected features are longer.
+            embedded_BSH = embedded_BSH * math.sqrt(self.options.hidden_size)
+        x_BSH = self._place("source", embedded_BSH, self.source_positions, 0, noise, probe)
         for index, layer in enumerate(self.encoder):
             x_BSH = layer(x_BSH, real_BS[:, None, None], noise, probe, f"encoder.{index}")
         memory_BSH = probe("memory", x_BSH if self.encoder_norm is None else self.encoder_norm(x_BSH))
@@ -267,43 +291,42 @@ class TransformerModel(nn.Module):
         self, source: Tensor, real_BS: Tensor, target_in_BT: Tensor, noise: Noise | None = None
     ) -> Tensor:
         """Return the readouts (B, T, Q) of all steps of the given targets."""
-        state = self.encode(source, real_BS, noise, unseen)
-        return self.decode(state, target_in_BT, noise, unseen)[0]
+        return self.decode(
+            self.encode(source, real_BS, noise, unseen), target_in_BT, noise, unseen
+        ).readout_RTQ
 
-    def step(
-        self, state: DecoderState, ids_R: Tensor, probe: Probe = unseen
-    ) -> tuple[Tensor, Tensor, DecoderState]:
-        """Read one more word in each row; return logits, attention (R, L, N, S) and the next state."""
-        readout_R1Q, attention_RLN1S, state = self.decode(state, ids_R[:, None], None, probe)
-        logits_R1V = probe("logits", functional.linear(readout_R1Q, self.output_weight()))
-        return logits_R1V[:, 0], attention_RLN1S[:, :, :, 0], state
+    def step(self, state: DecoderState, ids_R: Tensor, probe: Probe = unseen) -> Said[DecoderState]:
+        """Read one more word in each row."""
+        said = self.force(state, ids_R[:, None], probe)
+        return Said(said.logits[:, 0], said.attention[:, 0], said.state)
 
-    def decode(
-        self, state: DecoderState, ids_RT: Tensor, noise: Noise | None, probe: Probe
-    ) -> tuple[Tensor, Tensor, DecoderState]:
-        """Read the next words of each row; return readouts, attention (R, L, N, T, S) and the state."""
+    def force(self, state: DecoderState, ids_RT: Tensor, probe: Probe = unseen) -> Said[DecoderState]:
+        """Read several words in each row at once."""
+        decoded = self.decode(state, ids_RT, None, probe)
+        logits_RTV = probe("logits", functional.linear(decoded.readout_RTQ, self.output_weight()))
+        attention_RTLNS = torch.stack(decoded.weights, dim=1).permute(0, 3, 1, 2, 4)
+        return Said(logits_RTV, attention_RTLNS, decoded.state)
+
+    def decode(self, state: DecoderState, ids_RT: Tensor, noise: Noise | None, probe: Probe) -> Decoded:
+        """Read the next words of each row."""
         num_steps, device = ids_RT.shape[1], ids_RT.device
         position_T = torch.arange(state.step, state.step + num_steps, device=device)
         seen_TT = torch.arange(state.step + num_steps, device=device) <= position_T[:, None]
-        x_RTH = self._embed("target", self.target(ids_RT), self.target_positions, state.step, noise, probe)
+        seen_R11S = state.real_RS[:, None, None]
+        embedded_RTH = self.target(ids_RT) * math.sqrt(self.options.hidden_size)
+        x_RTH = self._place("target", embedded_RTH, self.target_positions, state.step, noise, probe)
         layers, weights = [], []
         for index, layer in enumerate(self.decoder):
-            x_RTH, weights_RNTS, after = layer(
-                x_RTH,
-                state.layers[index],
-                seen_TT,
-                state.real_RS[:, None, None],
-                noise,
-                probe,
-                f"decoder.{index}",
-            )
-            layers.append(after)
-            weights.append(weights_RNTS)
+            before, name = state.layers[index], f"decoder.{index}"
+            output: LayerOutput = layer(x_RTH, before, seen_TT, seen_R11S, noise, probe, name)
+            x_RTH = output.x_RTH
+            layers.append(output.state)
+            weights.append(output.weights_RNTS)
         readout_RTQ = probe("readout", x_RTH if self.decoder_norm is None else self.decoder_norm(x_RTH))
-        after_all = replace(state, layers=tuple(layers), step=state.step + num_steps)
-        return readout_RTQ, torch.stack(weights, dim=1), after_all
+        after = replace(state, layers=tuple(layers), step=state.step + num_steps)
+        return Decoded(readout_RTQ, tuple(weights), after)
 
-    def _embed(
+    def _place(
         self,
         side: str,
         embedded_BTH: Tensor,
@@ -312,9 +335,9 @@ class TransformerModel(nn.Module):
         noise: Noise | None,
         probe: Probe,
     ) -> Tensor:
-        """Return √d times the embeddings plus the positions (sections 3.4 and 3.5)."""
+        """Return the embeddings plus the positions (section 3.5)."""
         size, num_positions = embedded_BTH.shape[2], embedded_BTH.shape[1]
-        embedded_BTH = probe(f"{side}.embedded", embedded_BTH * math.sqrt(size))
+        embedded_BTH = probe(f"{side}.embedded", embedded_BTH)
         if noise is not None and self.options.word_dropout:
             keep_BT1 = noise.keep((*embedded_BTH.shape[:2], 1), self.options.word_dropout)
             embedded_BTH = embedded_BTH * keep_BT1.to(embedded_BTH)

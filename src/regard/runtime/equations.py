@@ -51,18 +51,25 @@ def plain_cell(gates_RG: Floats, h_RH: Floats, w: Weights, probe: Probe, name: s
     return np.tanh(_normed(gates_RG, "norms.0", w) + _recurrent(0, h_RH, w))
 
 
-def gated_cell(gates_RG: Floats, s_RH: Floats, w: Weights, probe: Probe, name: str) -> Floats:
+def gated_cell(
+    gates_RG: Floats, s_RH: Floats, w: Weights, probe: Probe, name: str, late_RG: Floats | None = None
+) -> Floats:
     """Bahdanau et al. 2015, A.1.1 and A.2.2.
 
     z = σ(W_z x + U_z s), r = σ(W_r x + U_r s), s~ = tanh(W x + U (r s)), s_t = (1 - z) s + z s~.
+    With C c given apart as `late_RG`, Cho et al. 2014, A.1.2: s~ = tanh(W x + r (U s + C c)).
     """
     size = s_RH.shape[-1]
     input_RG = _normed(gates_RG, "norms.0", w)
-    zr_RG = sigmoid(input_RG[:, : 2 * size] + _recurrent(0, s_RH, w))
+    sums_RG = input_RG[:, : 2 * size] + _recurrent(0, s_RH, w)
+    zr_RG = sigmoid(sums_RG if late_RG is None else sums_RG + late_RG[:, : 2 * size])
     z_RH = probe(f"{name}.update", zr_RG[:, :size])
     r_RH = probe(f"{name}.reset", zr_RG[:, size:])
-    candidate_RH = np.tanh(input_RG[:, 2 * size :] + _recurrent(1, r_RH * s_RH, w))
-    candidate_RH = probe(f"{name}.candidate", candidate_RH)
+    if late_RG is None:
+        inner_RH = _recurrent(1, r_RH * s_RH, w)
+    else:
+        inner_RH = r_RH * (_recurrent(1, s_RH, w) + late_RG[:, 2 * size :])
+    candidate_RH = probe(f"{name}.candidate", np.tanh(input_RG[:, 2 * size :] + inner_RH))
     return s_RH + z_RH * (candidate_RH - s_RH)
 
 
@@ -80,7 +87,7 @@ def long_short_term_cell(gates_RG: Floats, hc_RX: Floats, w: Weights, probe: Pro
     return np.concatenate([o_RH * np.tanh(seen_RH), c_RH], axis=-1)
 
 
-CELLS: dict[str, Callable[[Floats, Floats, Weights, Probe, str], Floats]] = {
+CELLS: dict[str, Callable[..., Floats]] = {
     "rnn": plain_cell,
     "gru": gated_cell,
     "lstm": long_short_term_cell,
@@ -135,17 +142,18 @@ PREPARE: dict[str, Callable[[Floats, Weights, int], Floats]] = {
 }
 
 
-def product_scores(s_RQ: Floats, keys_RSQ: Floats, w: Weights) -> Floats:
+def product_scores(s_RQ: Floats, keys_RSQ: Floats, w: Weights, probe: Probe) -> Floats:
     """e_i = s . key_i: `dot`, `general`, `location` (Luong et al. 2015, section 3.1), `scaled-dot`."""
     return np.matmul(keys_RSQ, s_RQ[:, :, None])[:, :, 0]
 
 
-def additive_scores(s_RQ: Floats, keys_RSA: Floats, w: Weights) -> Floats:
+def additive_scores(s_RQ: Floats, keys_RSA: Floats, w: Weights, probe: Probe) -> Floats:
     """e_i = v_a . tanh(W_a s + U_a h_i + b_a) (Bahdanau et al. 2015, A.1.2)."""
-    return np.tanh(linear(s_RQ, w["W_a"])[:, None] + keys_RSA) @ w["v_a"]
+    inner_RSA = probe("attention.inner", np.tanh(linear(s_RQ, w["W_a"])[:, None] + keys_RSA))
+    return inner_RSA @ w["v_a"]
 
 
-SCORES: dict[str, Callable[[Floats, Floats, Weights], Floats]] = {
+SCORES: dict[str, Callable[[Floats, Floats, Weights, Probe], Floats]] = {
     "dot": product_scores,
     "scaled-dot": product_scores,
     "general": product_scores,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.config import RecurrentOptions
-from regard.contract import Batch, Floats, Forced, Ids, Probe, Step, force_by_steps, unseen
+from regard.contract import Batch, Floats, Forced, Ids, Probe, Step, check_source, force_by_steps, unseen
 from regard.runtime.equations import (
     CELLS,
     PREPARE,
@@ -73,6 +73,7 @@ class RecurrentEngine:
         self.options = options
         self.attention = None if options.attention.kind == "none" else options.attention
         self.cell = CELLS[options.cell]
+        self.resets_late = options.cell == "gru" and "decoder.V" in weights
         self.encoder = [self._directions(weights, layer) for layer in range(options.num_layers)]
         self.decoder = under("decoder.", weights)
         self.cells = [under(f"decoder.cells.{layer}.", weights) for layer in range(options.num_layers)]
@@ -91,6 +92,7 @@ class RecurrentEngine:
 
     def start(self, batch: Batch, probe: Probe = unseen) -> RecurrentState:
         """Read the sources; the state has a row for each."""
+        check_source(self.options.source, batch)
         real_BS = batch.source_real_BS
         if batch.features_BSF is None:
             embedded_BSE = self.source["weight"][batch.source_BS]
@@ -123,7 +125,7 @@ class RecurrentEngine:
         name: str,
     ) -> Floats:
         """Return the state after each token, read in one direction (Bahdanau et al. 2015, A.2.1)."""
-        gates_BSG = linear(x_BSX, w["W"], w["b"])
+        gates_BSG = linear(x_BSX, w["W"], w.get("b"))
         num_rows, num_tokens = real_BS.shape
         width = self.options.hidden_size * (2 if self.options.cell == "lstm" else 1)
         state_BX = np.zeros((num_rows, width), gates_BSG.dtype)
@@ -171,21 +173,27 @@ class RecurrentEngine:
         """Read one more target id in each row."""
         w = self.decoder
         y_RE = probe("target.embedded", self.E[ids_R])
-        gates_RG = linear(y_RE, self.cells[0]["W"], self.cells[0]["b"])
+        gates_RG = linear(y_RE, self.cells[0]["W"], self.cells[0].get("b"))
         context_RH, weights_RS = (state.fed_RH if "V" in w else None), None
         entering_RH = state.fed_RH
         if self.attention is not None and self.attention.kind == "attend-then-step":
             context_RH, weights_RS = self._attend(self._hidden(state.layers[-1]), state, probe)
             entering_RH = context_RH
+        late: tuple[Floats, ...] = ()
         if "C" in w and entering_RH is not None:
-            gates_RG = gates_RG + linear(entering_RH, w["C"])
+            extra_RG = linear(entering_RH, w["C"])
+            if self.resets_late:
+                late = (extra_RG,)
+            else:
+                gates_RG = gates_RG + extra_RG
         layers: list[Floats] = []
         top_RH = gates_RG
         for layer, cell in enumerate(self.cells):
             below_RH = top_RH
             if layer:
-                gates_RG = linear(below_RH, cell["W"], cell["b"])
-            state_RX = self.cell(gates_RG, state.layers[layer], cell, probe, f"decoder.{layer}")
+                gates_RG = linear(below_RH, cell["W"], cell.get("b"))
+            extra = () if layer else late
+            state_RX = self.cell(gates_RG, state.layers[layer], cell, probe, f"decoder.{layer}", *extra)
             layers.append(probe(f"decoder.{layer}.state", state_RX))
             top_RH = self._hidden(layers[-1])
             if self.options.residual and layer:
@@ -211,10 +219,12 @@ class RecurrentEngine:
         """Return the context c = Σ α_i h_i and its weights α (Bahdanau et al. 2015, eqs. 5-6)."""
         assert self.attention is not None and state.memories is not None
         memories, window = state.memories, self.attention.window
-        scores_RS = SCORES[self.attention.scorer.kind](s_RQ, memories.keys_RSA, self.scorer)
+        s_RQ = probe("attention.query", s_RQ)
+        scores_RS = SCORES[self.attention.scorer.kind](s_RQ, memories.keys_RSA, self.scorer, probe)
         scores_RS = probe("attention.scores", scores_RS)
         if window.kind == "global":
-            weights_RS = softmax(scores_RS, memories.real_RS)
+            seen_RS = probe("attention.seen", memories.real_RS)
+            weights_RS = softmax(scores_RS, seen_RS)
         else:
             if window.kind == "local-m":
                 place_R = monotonic_place(state.step, memories.length_R)
@@ -223,7 +233,8 @@ class RecurrentEngine:
             # Wherever a probe puts it, some source token is in view.
             place_R = np.clip(probe("attention.place", place_R), 0, memories.length_R)
             offset_RS = np.arange(scores_RS.shape[1], dtype=np.float32) - place_R[:, None]
-            weights_RS = softmax(scores_RS, memories.real_RS & (np.abs(offset_RS) <= window.half_width))
+            seen_RS = memories.real_RS & (np.abs(offset_RS) <= window.half_width)
+            weights_RS = softmax(scores_RS, probe("attention.seen", seen_RS))
             if window.kind == "local-p":
                 weights_RS = weights_RS * gaussian(offset_RS, window.half_width)
         weights_RS = probe("attention.weights", weights_RS)

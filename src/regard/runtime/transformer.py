@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.config import TransformerOptions
-from regard.contract import Batch, Floats, Forced, Ids, Probe, Step, check_length, unseen
+from regard.contract import Batch, Floats, Forced, Ids, Probe, Step, check_length, check_source, unseen
 from regard.runtime.equations import Weights, layer_norm, linear, sinusoids, softmax, under
 
 
@@ -54,8 +54,8 @@ class TransformerEngine:
         self.options = options
         positions = options.positions
         self.max_tokens = positions.max_positions if positions.kind == "learned" else None
-        self.encoder = [_parts(f"encoder.{layer}.", weights) for layer in range(options.encoder_layers)]
-        self.decoder = [_parts(f"decoder.{layer}.", weights) for layer in range(options.decoder_layers)]
+        self.encoder = [_parts(f"encoder.{layer}.", weights) for layer in range(options.num_encoder_layers)]
+        self.decoder = [_parts(f"decoder.{layer}.", weights) for layer in range(options.num_decoder_layers)]
         self.encoder_norm, self.decoder_norm = (
             under("encoder_norm.", weights),
             under("decoder_norm.", weights),
@@ -67,8 +67,9 @@ class TransformerEngine:
 
     def start(self, batch: Batch, probe: Probe = unseen) -> TransformerState:
         """Read the sources; the state has a row for each."""
+        check_source(self.options.source, batch)
         if batch.features_BSF is None:
-            embedded_BSH = self.source["weight"][batch.source_BS]
+            embedded_BSH = self.source["weight"][batch.source_BS] * math.sqrt(self.options.hidden_size)
         else:
             embedded_BSH = linear(batch.features_BSF, self.source["W_f"], self.source["b_f"])
         real_BS = batch.source_real_BS
@@ -78,7 +79,7 @@ class TransformerEngine:
             inner_BSH = self._enter(x_BSH, w["own_sum.norm"])
             q, k, v = self._heads(linear(inner_BSH, w["own"]["W_QKV"]))
             mixed_BSH, _ = self._attend(q, k, v, real_BS[:, None, None], w["own"], probe, f"{name}.self")
-            x_BSH = self._leave(x_BSH, mixed_BSH, w["own_sum.norm"])
+            x_BSH = probe(f"{name}.self.sum", self._leave(x_BSH, mixed_BSH, w["own_sum.norm"]))
             x_BSH = probe(f"{name}.states", self._feed_forward(x_BSH, w, probe, f"{name}.feed_forward"))
         memory_BSH = probe("memory", layer_norm(x_BSH, **self.encoder_norm) if self.encoder_norm else x_BSH)
         layers = []
@@ -89,21 +90,18 @@ class TransformerEngine:
 
     def step(self, state: TransformerState, ids_R: Ids, probe: Probe = unseen) -> Step[TransformerState]:
         """Read one more target id in each row."""
-        logits_R1V, attention_R1LNS, after = self._decode(state, ids_R[:, None], probe)
-        return Step(logits_R1V[:, 0], attention_R1LNS[:, 0], after)
+        forced, after = self._decode(state, ids_R[:, None], probe)
+        return Step(forced.logits_BTV[:, 0], forced.attention_BTLNS[:, 0], after)
 
     def force(self, batch: Batch, probe: Probe = unseen) -> Forced:
         """Read the batch's own targets, all positions at once."""
-        logits_BTV, attention_BTLNS, _ = self._decode(self.start(batch, probe), batch.forced_in_BT, probe)
-        return Forced(logits_BTV, attention_BTLNS)
+        return self._decode(self.start(batch, probe), batch.forced_in_BT, probe)[0]
 
-    def _decode(
-        self, state: TransformerState, ids_RT: Ids, probe: Probe
-    ) -> tuple[Floats, Floats, TransformerState]:
-        """Read the next ids of each row; return logits, attention to the source, and the state after them."""
+    def _decode(self, state: TransformerState, ids_RT: Ids, probe: Probe) -> tuple[Forced, TransformerState]:
+        """Read the next ids of each row; return what the model says to them, and the state after them."""
         first, num_steps = state.step, ids_RT.shape[1]
         seen_TT = np.arange(first + num_steps) <= np.arange(first, first + num_steps)[:, None]
-        x_RTH = self._place("target", self.E[ids_RT], first, probe)
+        x_RTH = self._place("target", self.E[ids_RT] * math.sqrt(self.options.hidden_size), first, probe)
         layers, weights = [], []
         for layer, (w, past) in enumerate(zip(self.decoder, state.layers, strict=True)):
             name = f"decoder.{layer}"
@@ -111,7 +109,7 @@ class TransformerEngine:
             k = np.concatenate([past.own_keys_RNTD, k], axis=2)
             v = np.concatenate([past.own_values_RNTD, v], axis=2)
             mixed_RTH, _ = self._attend(q, k, v, seen_TT, w["own"], probe, f"{name}.self")
-            x_RTH = self._leave(x_RTH, mixed_RTH, w["own_sum.norm"])
+            x_RTH = probe(f"{name}.self.sum", self._leave(x_RTH, mixed_RTH, w["own_sum.norm"]))
             (q,) = self._heads(linear(self._enter(x_RTH, w["cross_sum.norm"]), w["cross"]["W_Q"]))
             mixed_RTH, weights_RNTS = self._attend(
                 q,
@@ -122,19 +120,20 @@ class TransformerEngine:
                 probe,
                 f"{name}.cross",
             )
-            x_RTH = self._leave(x_RTH, mixed_RTH, w["cross_sum.norm"])
+            x_RTH = probe(f"{name}.cross.sum", self._leave(x_RTH, mixed_RTH, w["cross_sum.norm"]))
             x_RTH = probe(f"{name}.states", self._feed_forward(x_RTH, w, probe, f"{name}.feed_forward"))
             layers.append(replace(past, own_keys_RNTD=k, own_values_RNTD=v))
             weights.append(weights_RNTS)
         readout_RTQ = probe("readout", layer_norm(x_RTH, **self.decoder_norm) if self.decoder_norm else x_RTH)
         logits_RTV = probe("logits", linear(readout_RTQ, self.W_o))
         attention_RTLNS = np.stack(weights, axis=1).transpose(0, 3, 1, 2, 4)
-        return logits_RTV, attention_RTLNS, replace(state, layers=tuple(layers), step=first + num_steps)
+        after = replace(state, layers=tuple(layers), step=first + num_steps)
+        return Forced(logits_RTV, attention_RTLNS), after
 
     def _place(self, side: str, embedded_BTH: Floats, first: int, probe: Probe) -> Floats:
-        """Return √d times the embeddings plus the positions (sections 3.4 and 3.5)."""
+        """Return the embeddings, √d times those of words (section 3.4), plus the positions (section 3.5)."""
         size, last = embedded_BTH.shape[2], first + embedded_BTH.shape[1]
-        embedded_BTH = probe(f"{side}.embedded", embedded_BTH * math.sqrt(size))
+        embedded_BTH = probe(f"{side}.embedded", embedded_BTH)
         learned = self.positions[side]
         if learned is None:
             positions_TH = sinusoids(first, last - first, size).astype(embedded_BTH.dtype)
