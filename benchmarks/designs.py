@@ -3,13 +3,13 @@
     python benchmarks/designs.py train.de train.en val.de val.en --seconds 300 [--only rnn small]
 
 Each design is trained from scratch on one thread with Adam, warm-up and linear decay over the time it has, on the
-same batches; the loss is in nats per target piece, so that designs compare directly. This chose our presets.
+same batches; the loss is in nats per target piece, so that designs compare directly.
 """
 
 import argparse
 import tempfile
 import time
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 
 import torch
@@ -87,7 +87,7 @@ def learn(name: str, training: Batches, held_out: Batches, vocab_size: int, seco
     optimiser = torch.optim.AdamW(model.parameters(), 0.0, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
     rate = 1e-3 if model.options.kind == "recurrent" else 2e-3 * (128 / model.options.hidden_size) ** 0.5
     start, tokens = time.process_time(), 0
-    for step, (_, batch) in zip(count(), training.iterate(), strict=False):
+    for step, (_, batch) in enumerate(training.iterate()):
         spent = (time.process_time() - start) / seconds
         if spent >= 1:
             break

@@ -1,10 +1,10 @@
-"""How fast a model learns: target tokens a second of forward, backward and update, and the share of each part.
+"""How fast a model learns: target tokens a second of forward, backward and update.
 
     python benchmarks/model_step.py [--rounds 5] [name ...]
 
 The models and the batch are those of the peers' table: vocabulary 8,000, dropout 0.1 everywhere, batches of
-4,096 tokens, sentences of about 15. Rounds are interleaved, and the share of a plain matrix product's speed,
-measured in the same round, is given beside: on shared machines only that ratio means much.
+4,096 tokens, sentences of about 15. Rounds are interleaved, and tokens are given for each GFLOP of a plain matrix
+product as well, measured in the same round: on shared machines only that ratio means much.
 """
 
 import argparse

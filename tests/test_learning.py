@@ -1,7 +1,5 @@
 """Every architecture learns to copy and to reverse; only those with attention reverse what is long."""
 
-from functools import lru_cache
-
 import numpy as np
 import pytest
 
@@ -102,35 +100,32 @@ LONG = {
     "cho2014": {},
     "sutskever2014": {},
     "bahdanau2015": {},
+    # At width 64 Luong's order is learnt, with his concat score, but not to predict the place as well.
     "luong2015": {"reading": "both", "attention": StepThenAttend()},
     "vaswani2017": {},
 }
 
 
-@lru_cache
-def taught_to_reverse(name):
-    """A model that has been shown words of up to 20 letters turned round."""
-    rng = np.random.default_rng(1)
-    return learn(small(name, **LONG[name]), lambda: pairs(words(rng, 32, 1, 20), turned_round), 1, 600)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LONG)
 def test_a_fixed_vector_fails_where_attention_reverses_long_words(name):
-    engine, rng = taught_to_reverse(name), np.random.default_rng(2)
+    """All have been shown words of up to 20 letters turned round. What they learnt is looked at in other ways too."""
+    rng = np.random.default_rng(1)
+    engine = learn(small(name, **LONG[name]), lambda: pairs(words(rng, 32, 1, 20), turned_round), 1, 800)
     short = share_right(engine, pairs(words(rng, 200, 1, 4), turned_round))
     long = share_right(engine, pairs(words(rng, 200, 16, 20), turned_round))
     if name in ("cho2014", "sutskever2014"):
         assert long < 0.2 and short > long + 0.5
     else:
         assert long > 0.8 and short > 0.9
+    says_the_same_in_any_batch(engine)
+    if name == "bahdanau2015":
+        looks_where_the_letter_stands(engine)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", LONG)
-def test_what_is_said_does_not_depend_on_the_batch(name):
+def says_the_same_in_any_batch(engine):
     """Alone, with neighbours of other lengths, in another order: the same letters to the last, and the same end."""
-    engine, sources = taught_to_reverse(name), words(np.random.default_rng(4), 40, 1, 20)
+    sources = words(np.random.default_rng(4), 40, 1, 20)
     said = greedy(engine, pairs(sources, turned_round), 22)
     assert said[::-1] == greedy(engine, pairs(sources[::-1], turned_round), 22)
     assert len({len(row) for row in said}) > 5
@@ -138,11 +133,9 @@ def test_what_is_said_does_not_depend_on_the_batch(name):
         assert greedy(engine, pairs([source], turned_round), 22) == [row]
 
 
-@pytest.mark.slow
-def test_attention_becomes_the_alignment():
+def looks_where_the_letter_stands(engine):
     """To say a letter of the reversed word the decoder looks at that letter, though nobody told it to."""
-    engine, rng = taught_to_reverse("bahdanau2015"), np.random.default_rng(3)
-    batch = pairs(words(rng, 100, 5, 12), turned_round)
+    batch = pairs(words(np.random.default_rng(3), 100, 5, 12), turned_round)
     looked_at_BT = engine.force(batch).attention_BTLNS[:, :, 0, 0].argmax(-1)
     length_B1 = (batch.source_BS >= NUM_RESERVED).sum(1)[:, None]
     expected_BT = length_B1 - 1 - np.arange(looked_at_BT.shape[1])

@@ -57,12 +57,14 @@ def twins(options, seed=0):
 
 
 def biggest_difference(recorded, other):
+    """The largest difference in any quantity, as a share of its largest value if that is above 1."""
     assert set(recorded) == set(other)
     differences = [0.0]
     for name in recorded:
         for one, two in zip(recorded[name], other[name], strict=True):
             assert one.shape == two.shape, name
-            differences.append(float(np.abs(one.astype(float) - two).max(initial=0)))
+            difference = np.abs(one.astype(float) - two).max(initial=0)
+            differences.append(difference / max(1, np.abs(one.astype(float)).max(initial=0)))
     return max(differences)
 
 

@@ -83,14 +83,15 @@ PRESETS: dict[str, RecurrentOptions | TransformerOptions] = {
         reading="both",
         attention=AttendThenStep(scorer=ContentScorer(kind="additive")),
         readout="maxout",
+        layer_norm=True,
         tie="target",
         dropout=0.2,
     ),
     "regard-small": TransformerOptions(
-        hidden_size=256, feed_forward_size=1024, num_heads=4, num_encoder_layers=3, num_decoder_layers=3
+        hidden_size=128, feed_forward_size=256, num_heads=4, num_encoder_layers=4, num_decoder_layers=4
     ),
     "regard-base": TransformerOptions(
-        hidden_size=512, feed_forward_size=2048, num_heads=8, num_encoder_layers=6, num_decoder_layers=6
+        hidden_size=256, feed_forward_size=1024, num_heads=4, num_encoder_layers=3, num_decoder_layers=3
     ),
 }
 
