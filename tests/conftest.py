@@ -1,7 +1,11 @@
 import os
 from pathlib import Path
 
-import pytest
+# Small models on several workers: more threads than cores only wait for each other. Read when torch and NumPy load.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import pytest  # noqa: E402
 
 
 @pytest.fixture(scope="session")
