@@ -11,10 +11,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from small import VOCAB, batch_of, ids_of, shrink  # noqa: E402
+from small import VOCAB, batch_of, shrink  # noqa: E402
 
 from regard.config import parse  # noqa: E402
-from regard.contract import Ragged, make_batch, unseen  # noqa: E402
+from regard.contract import unseen  # noqa: E402
 from regard.model.attention import Attention  # noqa: E402
 from regard.model.build import build_model, export_arrays  # noqa: E402
 from regard.model.cells import CELLS, Recurrent  # noqa: E402
@@ -22,10 +22,8 @@ from regard.model.embed import sinusoids as torch_sinusoids  # noqa: E402
 from regard.model.engine import TorchEngine  # noqa: E402
 from regard.model.presets import PRESETS  # noqa: E402
 from regard.model.scorers import build_scorer  # noqa: E402
-from regard.probes import Recorder  # noqa: E402
 from regard.runtime import equations  # noqa: E402
 from regard.runtime.build import build_engine  # noqa: E402
-from regard.vocabulary import BOS  # noqa: E402
 
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
 SWAP = [[0.0, 1.0], [1.0, 0.0]]
@@ -207,242 +205,6 @@ def test_sinusoids():
     np.testing.assert_allclose(equations.sinusoids(0, 3, 4), expected)
     np.testing.assert_allclose(torch_sinusoids(0, 3, 4), expected)
     np.testing.assert_allclose(equations.sinusoids(2, 1, 4), expected[2:])
-
-
-def engines_of(options, **weights):
-    """Both engines of a model of width 2, all weights zero but those given by name."""
-    model = build_model(options, VOCAB, VOCAB).double()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.zero_()
-            if name in weights:
-                parameter.copy_(torch.tensor(weights.pop(name), dtype=torch.float64))
-    assert not weights, f"no such weights: {list(weights)}"
-    return TorchEngine(model), build_engine(options, export_arrays(model))
-
-
-def table(**vectors):
-    """An embedding table in which a few letters have a vector."""
-    rows = np.zeros((VOCAB, 2))
-    for letter, vector in vectors.items():
-        rows[ids_of(letter)[0] if len(letter) == 1 else BOS] = vector
-    return rows.tolist()
-
-
-def source(text):
-    return make_batch(Ragged.of([ids_of(text)]), None, np.arange(1))
-
-
-def test_one_whole_step_of_bahdanau_2015():
-    """Attend with s_0, then step with the context, then the maxout; `</s>` has the vector 0."""
-    options = parse("model", {"kind": "recurrent", "hidden_size": 2, "embedding_size": 2, "tie": "none"})
-    zeros = [[0.0, 0.0]] * 2
-    weights = {
-        "source.weight": table(a=[1, 0], b=[0, 1]),
-        # An encoder without memory whose update gate is always half open: h = 0.5 tanh(x) where s was 0.
-        "encoder.layers.0.rightward.W": zeros + zeros + IDENTITY,
-        "encoder.layers.0.leftward.W": zeros + zeros + SWAP,
-        "decoder.attention.scorer.U_a": [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]],
-        "decoder.attention.scorer.v_a": [2.0, 0.0],
-        "decoder.C": [[0.0] * 4] * 4 + [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]],
-        "readout.U_o": [[1.0, 0.0], [-1.0, 0.0]],
-        "W_o": [[float(id)] for id in range(VOCAB)],
-    }
-    # Read rightward: h→ halves at each token and takes half of tanh of its own.
-    half = 0.5 * tanh(1)
-    right = [[half, 0], [half / 2, half], [half / 4, half / 2]]
-    # s_0 = tanh(W_s h←) = 0, as W_s is 0; e_i = 2 tanh(h→_i1).
-    e = [2 * tanh(h[0]) for h in right]
-    total = sum(exp(score) for score in e)
-    alpha = [exp(score) / total for score in e]
-    context = [sum(a * h[k] for a, h in zip(alpha, right, strict=True)) for k in range(2)]
-    # s_1 = half of tanh(C c); the maxout of (s_11, -s_11) is its absolute value.
-    s_11 = 0.5 * tanh(context[0])
-    for engine in engines_of(options, **weights):
-        recorder = Recorder()
-        step = engine.step(engine.start(source("ab"), recorder), np.array([BOS]), recorder)
-        np.testing.assert_allclose(recorder["memory"][0][0, :, :2], right)
-        np.testing.assert_allclose(recorder["attention.scores"][0][0], e)
-        np.testing.assert_allclose(step.attention_RLNS[0, 0, 0], alpha)
-        np.testing.assert_allclose(recorder["attention.context"][0][0, :2], context)
-        np.testing.assert_allclose(recorder["decoder.0.state"][0][0], [s_11, 0.5 * tanh(context[1])])
-        np.testing.assert_allclose(step.logits_RV[0], [id * abs(s_11) for id in range(VOCAB)])
-
-
-def test_two_whole_steps_of_luong_2015_with_input_feeding():
-    """Step, attend with s_1, make the attentional vector; it enters the second step."""
-    options = parse(
-        "model",
-        {
-            "kind": "recurrent",
-            "hidden_size": 2,
-            "embedding_size": 2,
-            "tie": "none",
-            "cell": "rnn",
-            "reading": "forward",
-            "readout": "linear",
-            "attention": {"kind": "step-then-attend", "scorer": "dot"},
-        },
-    )
-    weights = {
-        "source.weight": table(a=[1, 0], b=[0, 1]),
-        "target.weight": table(bos=[1, 1], a=[0, 2]),
-        "encoder.layers.0.rightward.W": IDENTITY,
-        "decoder.cells.0.W": IDENTITY,
-        "decoder.C": SWAP,
-        "decoder.W_c": [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0]],
-        "W_o": [[float(id), 1.0] for id in range(VOCAB)],
-    }
-    h = [[tanh(1), 0], [0, tanh(1)], [0, 0]]
-    fed = [0.0, 0.0]
-    expected = []
-    for x in ([1, 1], [0, 2]):
-        s = [tanh(x[0] + fed[1]), tanh(x[1] + fed[0])]
-        scores = [s[0] * m[0] + s[1] * m[1] for m in h]
-        total = sum(map(exp, scores))
-        alpha = [exp(score) / total for score in scores]
-        c = [sum(a * m[k] for a, m in zip(alpha, h, strict=True)) for k in range(2)]
-        fed = [tanh(c[0] + s[0]), tanh(c[1])]
-        expected.append((alpha, [id * fed[0] + fed[1] for id in range(VOCAB)]))
-    for engine in engines_of(options, **weights):
-        state = engine.start(source("ab"))
-        for id, (alpha, logits) in zip((BOS, ids_of("a")[0]), expected, strict=True):
-            step = engine.step(state, np.array([id]))
-            np.testing.assert_allclose(step.attention_RLNS[0, 0, 0], alpha)
-            np.testing.assert_allclose(step.logits_RV[0], logits)
-            state = step.state
-
-
-def test_cho_2014_feeds_its_fixed_vector_to_every_step():
-    options = parse(
-        "model",
-        {
-            "kind": "recurrent",
-            "hidden_size": 2,
-            "embedding_size": 2,
-            "tie": "none",
-            "cell": "rnn",
-            "reading": "forward",
-            "readout": "linear",
-            "attention": {"kind": "none", "context": "every"},
-        },
-    )
-    weights = {
-        "source.weight": table(a=[1, 0], b=[0, 1]),
-        "encoder.layers.0.rightward.W": IDENTITY,
-        "encoder.layers.0.rightward.U.0": SWAP,
-        "decoder.V": IDENTITY,
-        "decoder.W_s.0": SWAP,
-        "decoder.C": IDENTITY,
-        "decoder.cells.0.U.0": IDENTITY,
-        "W_o": [[float(id), 1.0] for id in range(VOCAB)],
-    }
-    h_1 = [tanh(1), 0]
-    h_2 = [tanh(h_1[1]), tanh(1 + h_1[0])]
-    h_3 = [tanh(h_2[1]), tanh(h_2[0])]
-    c = [tanh(h_3[0]), tanh(h_3[1])]
-    s = [tanh(c[1]), tanh(c[0])]
-    for engine in engines_of(options, **weights):
-        state, expected = engine.start(source("ab")), s
-        for _ in range(2):
-            expected = [tanh(c[0] + expected[0]), tanh(c[1] + expected[1])]
-            step = engine.step(state, np.array([BOS]))
-            np.testing.assert_allclose(
-                step.logits_RV[0], [id * expected[0] + expected[1] for id in range(VOCAB)]
-            )
-            state = step.state
-
-
-def test_sutskever_2014_reads_the_source_backwards_and_starts_from_its_last_state():
-    options = parse(
-        "model",
-        {
-            "kind": "recurrent",
-            "hidden_size": 2,
-            "embedding_size": 2,
-            "tie": "none",
-            "cell": "rnn",
-            "reading": "reversed",
-            "readout": "linear",
-            "attention": "none",
-        },
-    )
-    weights = {
-        "source.weight": table(a=[1, 0], b=[0, 1]),
-        "encoder.layers.0.leftward.W": IDENTITY,
-        "encoder.layers.0.leftward.U.0": IDENTITY,
-        "decoder.cells.0.U.0": SWAP,
-        "W_o": [[float(id), 1.0] for id in range(VOCAB)],
-    }
-    after_b = [0, tanh(1)]  # `</s>` has the vector 0 and leaves the state at 0
-    after_a = [tanh(1 + after_b[0]), tanh(after_b[1])]
-    s = [tanh(after_a[1]), tanh(after_a[0])]
-    for engine in engines_of(options, **weights):
-        step = engine.step(engine.start(source("ab")), np.array([BOS]))
-        np.testing.assert_allclose(step.logits_RV[0], [id * s[0] + s[1] for id in range(VOCAB)])
-        assert step.attention_RLNS.shape == (1, 0, 0, 3)
-
-
-def test_one_whole_step_of_vaswani_2017():
-    """One layer, one head, no feed-forward: attention and its layer norms, worked out token by token."""
-    options = parse(
-        "model",
-        {
-            "hidden_size": 2,
-            "num_heads": 1,
-            "feed_forward_size": 2,
-            "num_encoder_layers": 1,
-            "num_decoder_layers": 1,
-            "norm": "post",
-            "tie": "none",
-        },
-    )
-    norms = {
-        f"{part}.0.{sum}.norm.weight": [1.0, 1.0]
-        for part, sums in (
-            ("encoder", ("own_sum", "feed_forward_sum")),
-            ("decoder", ("own_sum", "cross_sum", "feed_forward_sum")),
-        )
-        for sum in sums
-    }
-    weights = {
-        "source.weight": table(a=[1, 0]),
-        "target.weight": table(bos=[0, 3]),
-        "encoder.0.own.W_QKV": IDENTITY + SWAP + IDENTITY,
-        "encoder.0.own.W_O": IDENTITY,
-        "decoder.0.cross.W_Q": IDENTITY,
-        "decoder.0.cross.W_KV": IDENTITY + SWAP,
-        "decoder.0.cross.W_O": [[0.0, 2.0], [1.0, 0.0]],
-        "W_o": [[float(id), 1.0] for id in range(VOCAB)],
-        **norms,
-    }
-
-    def norm(x):
-        mean = (x[0] + x[1]) / 2
-        deviation = sqrt((x[0] - mean) ** 2 / 2 + (x[1] - mean) ** 2 / 2 + 1e-5)
-        return [(x[0] - mean) / deviation, (x[1] - mean) / deviation]
-
-    def attend(query, keys, values):
-        scores = [exp((query[0] * k[0] + query[1] * k[1]) / sqrt(2)) for k in keys]
-        alpha = [score / sum(scores) for score in scores]
-        return alpha, [sum(a * v[i] for a, v in zip(alpha, values, strict=True)) for i in range(2)]
-
-    def swap(x):
-        return [x[1], x[0]]
-
-    tokens = [[sqrt(2) * 1 + 0, 1], [math.sin(1), math.cos(1)]]  # √2 e(a) + PE(0); </s> is 0 + PE(1)
-    memory = []
-    for x in tokens:
-        _, z = attend(x, [swap(t) for t in tokens], tokens)
-        once = norm([x[0] + z[0], x[1] + z[1]])
-        memory.append(norm(once))  # the feed-forward network adds 0
-    x = norm([0, sqrt(2) * 3 + 1])  # √2 e(<s>) + PE(0); its attention to itself adds 0
-    alpha, z = attend(x, memory, [swap(m) for m in memory])
-    s = norm(norm([x[0] + 2 * z[1], x[1] + z[0]]))
-    for engine in engines_of(options, **weights):
-        step = engine.step(engine.start(source("a")), np.array([BOS]))
-        np.testing.assert_allclose(step.attention_RLNS[0, 0, 0], alpha)
-        np.testing.assert_allclose(step.logits_RV[0], [id * s[0] + s[1] for id in range(VOCAB)], atol=1e-12)
 
 
 # The presets at width 2, each worked out with single numbers and nothing but sums, products, exp and tanh.

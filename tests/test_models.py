@@ -17,7 +17,7 @@ from regard.contract import Ragged, follow, force_by_steps, make_batch, make_fea
 from regard.errors import ConfigError, CorpusError  # noqa: E402
 from regard.model.build import build_model, count_parameters, export_arrays, import_arrays, load_vectors  # noqa: E402
 from regard.model.cells import Cell  # noqa: E402
-from regard.model.engine import TorchEngine, batch_loss, forced_logits  # noqa: E402
+from regard.model.engine import TorchEngine, batch_loss, forced_logits, forced_readouts  # noqa: E402
 from regard.model.noise import Noise  # noqa: E402
 from regard.model.presets import PRESETS  # noqa: E402
 from regard.model.rnn import RecurrentModel, gold_probability  # noqa: E402
@@ -463,13 +463,20 @@ def test_every_kind_of_dropout_does_something(cls):
 
 
 def test_variational_dropout_drops_the_same_at_every_step():
-    options = shrink(RecurrentOptions(dropout=0.5, variational=True))
-    model = build_model(options, VOCAB, VOCAB)
-    embedded_BSE = model._embed(
-        model.target, torch.from_numpy(batch_of(("aaaaaa", "a")).source_BS), Noise(1, 1)
-    )
-    same = embedded_BSE[0, :5] == embedded_BSE[0, :1]
-    assert same.all() and (embedded_BSE[0, 0] == 0).any() and (embedded_BSE[0, 0] != 0).any()
+    """A model without memory of its own, given the same word again and again, then says the same again and again."""
+    for variational in (True, False):
+        options = shrink(
+            RecurrentOptions(
+                dropout=0.5, variational=variational, cell="rnn", attention="none", reading="forward"
+            )
+        )
+        model = rough_model(options)
+        with torch.no_grad():
+            for cell in model.decoder.cells:
+                cell.U[0].zero_()
+        batch = batch_of(("ab", "aaaaaa"))
+        readout_TQ = forced_readouts(model, batch, Noise(1, 1))[0, 1:]
+        assert torch.allclose(readout_TQ, readout_TQ[:1]) == variational
 
 
 def test_the_right_word_is_read_less_and_less_often():
@@ -512,9 +519,11 @@ def test_a_decoder_that_reads_its_own_words_does_not_read_the_right_ones():
     torch.testing.assert_close(readouts[0][:, : forced.shape[1]], forced)
 
 
-def test_sampling_that_never_samples_is_teacher_forcing():
-    forced = shrink(RecurrentOptions(dropout=0.0))
-    sampled = shrink(RecurrentOptions(dropout=0.0, teacher={"kind": "constant", "gold_prob": 1 - 1e-12}))
+@pytest.mark.parametrize("variational", [True, False])
+def test_sampling_that_never_samples_is_teacher_forcing(variational):
+    dropouts = {"dropout": 0.3, "word_dropout": 0.2, "variational": variational}
+    forced = shrink(RecurrentOptions(**dropouts))
+    sampled = shrink(RecurrentOptions(**dropouts, teacher={"kind": "constant", "gold_prob": 1 - 1e-12}))
     model, twin = build_model(forced, VOCAB, VOCAB), build_model(sampled, VOCAB, VOCAB)
     import_arrays(twin, export_arrays(model))
     batch = random_batch(14)

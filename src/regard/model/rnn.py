@@ -326,8 +326,10 @@ class RecurrentModel(nn.Module):
 
     def encode(self, source: Tensor, real_BS: Tensor, noise: Noise | None, probe: Probe) -> DecoderState:
         """Read the sources, ids or features, and return the state before the first word."""
-        embedded_BSE = probe("source.embedded", self._embed(self.source, source, noise))
-        encoded = self.encoder(embedded_BSE, real_BS, noise, probe)
+        embedded_BSE = self.source(source)
+        if noise is not None:
+            embedded_BSE = embedded_BSE * self._keep_words(real_BS, noise)
+        encoded = self.encoder(probe("source.embedded", embedded_BSE), real_BS, noise, probe)
         return self.decoder.start(encoded, real_BS, probe)
 
     def forward(
@@ -336,9 +338,27 @@ class RecurrentModel(nn.Module):
         """Return the readouts (B, T, Q) of all steps of the given targets."""
         state = self.encode(source, real_BS, noise, unseen)
         constants = self.decoder.constants(noise, len(target_in_BT))
-        if noise is not None and (gold_prob := gold_probability(self.options.teacher, noise.step)) < 1:
-            return self._sample(target_in_BT, state, constants, noise, gold_prob)
-        embedded_BTE = self._embed(self.target, target_in_BT, noise)
+        if noise is None:
+            return self._force(target_in_BT, state, constants, None)
+        keep_BTE = self._keep_words(target_in_BT, noise)
+        keep_BTQ = self._keep(target_in_BT, self.readout.width, noise)
+        gold_prob = gold_probability(self.options.teacher, noise.step)
+        if gold_prob == 1:
+            return self._force(target_in_BT, state, constants, noise, keep_BTE) * keep_BTQ
+        return self._sample(target_in_BT, state, constants, noise, gold_prob, keep_BTE, keep_BTQ)
+
+    def _force(
+        self,
+        target_in_BT: Tensor,
+        state: DecoderState,
+        constants: Constants,
+        noise: Noise | None,
+        keep_BTE: Tensor | None = None,
+    ) -> Tensor:
+        """Return the readouts of all steps, each having read the right word."""
+        embedded_BTE = self.target(target_in_BT)
+        if keep_BTE is not None:
+            embedded_BTE = embedded_BTE * keep_BTE
         gates_TBG = self.decoder.cells[0].project(embedded_BTE.transpose(0, 1).contiguous())
         looks = self.decoder.attends_first or self.decoder.feeds
         outputs = []
@@ -351,15 +371,15 @@ class RecurrentModel(nn.Module):
             # Nothing flows from a look to the next step: all steps look at once.
             context_BTH = self.decoder.look(top_BTH, state, 0, unseen).context_BTH
             top_BTH = self.decoder.attentional(context_BTH, top_BTH, unseen)
-        return self._read(top_BTH, embedded_BTE, context_BTH, noise, unseen)
+        return self.readout(top_BTH, embedded_BTE, context_BTH, unseen)
 
     def step(self, state: DecoderState, ids_R: Tensor, probe: Probe = unseen) -> Said[DecoderState]:
         """Read one more word in each row."""
         constants = self.decoder.constants(None, len(ids_R))
-        embedded_RE = probe("target.embedded", self._embed(self.target, ids_R, None))
+        embedded_RE = probe("target.embedded", self.target(ids_R))
         gates_RG = self.decoder.cells[0].project(embedded_RE)
         output, state = self.decoder.advance(gates_RG, state, constants, None, probe)
-        readout_RQ = self._read(output.top_RH, embedded_RE, output.context_RH, None, probe)
+        readout_RQ = self.readout(output.top_RH, embedded_RE, output.context_RH, probe)
         logits_RV = probe("logits", functional.linear(readout_RQ, self.output_weight(), self.b_o))
         if output.weights_RS is None:
             return Said(logits_RV, logits_RV.new_empty(len(ids_R), 0, 0, state.num_source), state)
@@ -382,12 +402,11 @@ class RecurrentModel(nn.Module):
         constants: Constants,
         noise: Noise,
         gold_prob: float,
+        keep_BTE: Tensor,
+        keep_BTQ: Tensor,
     ) -> Tensor:
         """Return all readouts, each step having read the right word or, at times, the one it would say."""
         gold_BT = noise.coin(tuple(target_in_BT.shape), gold_prob).to(target_in_BT.device)
-        keep_BT1 = noise.keep((*target_in_BT.shape, 1), self.options.word_dropout).to(self.target.weight)
-        keep_BTE = keep_BT1 * self._keep(target_in_BT, self.options.embedding_size, noise)
-        keep_BTQ = self._keep(target_in_BT, self.readout.width, noise)
         ids_B = target_in_BT[:, 0]
         readouts: list[Tensor] = []
         for step in range(target_in_BT.shape[1]):
@@ -404,29 +423,20 @@ class RecurrentModel(nn.Module):
             readouts.append(readout_BQ * keep_BTQ[:, step])
         return torch.stack(readouts, dim=1)
 
+    def _keep_words(self, ids_BT: Tensor, noise: Noise) -> Tensor:
+        """Return the dropout masks of embeddings, of single values and of whole words."""
+        keep_BTE = self._keep(ids_BT, self.options.embedding_size, noise)
+        if not self.options.word_dropout:
+            return keep_BTE
+        return keep_BTE * noise.keep((*ids_BT.shape, 1), self.options.word_dropout).to(keep_BTE)
+
     def _keep(self, ids_BT: Tensor, width: int, noise: Noise) -> Tensor:
-        """Return the dropout masks of all steps, one for all of them if they share it."""
+        """Return the dropout masks of all steps, one for all of them if dropout is variational."""
         rows, steps = ids_BT.shape
+        if not self.options.dropout:
+            return self.target.weight.new_ones(()).expand(rows, steps, width)
         masks = noise.keep((rows, 1 if self.options.variational else steps, width), self.options.dropout)
         return masks.to(self.target.weight).expand(rows, steps, width)
-
-    def _embed(self, table: Any, ids: Tensor, noise: Noise | None) -> Tensor:
-        """Return the vectors of ids or features, with dropout of whole words and of single values."""
-        embedded: Tensor = table(ids)
-        if noise is None:
-            return embedded
-        if self.options.word_dropout:
-            keep = noise.keep((*embedded.shape[:-1], 1), self.options.word_dropout)
-            embedded = embedded * keep.to(embedded)
-        return noise.dropout(embedded, self.options.dropout, shared=1 if self.options.variational else None)
-
-    def _read(
-        self, top: Tensor, embedded: Tensor, context: Tensor | None, noise: Noise | None, probe: Probe
-    ) -> Tensor:
-        shared = 1 if self.options.variational else None
-        return dropout(
-            self.readout(top, embedded, context, probe), self.options.dropout, noise, shared=shared
-        )
 
 
 def gold_probability(options: TeacherOptions, step: int) -> float:
