@@ -16,6 +16,9 @@ from regard.model.presets import PRESETS  # noqa: E402
 from regard.runtime.build import build_engine  # noqa: E402
 from regard.vocabulary import NUM_RESERVED  # noqa: E402
 
+# A minute at most on two quiet cores; a busy machine may take several times as long.
+pytestmark = pytest.mark.timeout(900)
+
 NUM_LETTERS = 6
 NUM_STEPS = 500
 
