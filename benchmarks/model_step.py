@@ -1,6 +1,6 @@
 """How fast a model learns: target tokens a second of forward, backward and update.
 
-    python benchmarks/model_step.py [--rounds 5] [name ...]
+    python benchmarks/model_step.py [--rounds 5] [--profile] [name ...]
 
 The models and the batch are those of the peers' table: vocabulary 8,000, dropout 0.1 everywhere, batches of
 4,096 tokens, sentences of about 15. Rounds are interleaved, and tokens are given for each GFLOP of a plain matrix
@@ -38,6 +38,13 @@ MODELS = {
         "num_decoder_layers": 3,
         **DROPOUTS,
     },
+    "tiny-no-dropout": {
+        "hidden_size": 128,
+        "feed_forward_size": 256,
+        "num_encoder_layers": 4,
+        "num_decoder_layers": 4,
+        **dict.fromkeys(DROPOUTS, 0.0),
+    },
     "gru-bahdanau": GRU,
     "lstm-luong": {
         **GRU,
@@ -70,6 +77,16 @@ def matmul_speed() -> float:
     return 20 * 2 * 4096 * 512 * 2048 / (time.perf_counter() - start)
 
 
+def matmul_share(model: torch.nn.Module, data: list[Batch]) -> float:
+    """Return the share of matrix products in the time of forward and backward, by torch's profiler."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        for step, batch in enumerate(data):
+            batch_loss(model, batch, Noise(1, step), 0.1).smoothed.backward()
+    times = {event.key: event.self_cpu_time_total for event in profiler.key_averages()}
+    products = ("aten::mm", "aten::addmm", "aten::addmm_", "aten::bmm")
+    return sum(times.get(name, 0) for name in products) / sum(times.values())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -77,6 +94,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=list(MODELS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, default=6)
+    parser.add_argument("--profile", action="store_true", help="print the share of matrix products as well")
     arguments = parser.parse_args()
     data = batches(arguments.batches)
     runs = {}
@@ -104,6 +122,8 @@ def main() -> None:
             f"{statistics.median(speeds[name]):7,.0f} tokens/s  (from {min(speeds[name]):,.0f} to "
             f"{max(speeds[name]):,.0f}; {statistics.median(ratios[name]):.1f} tokens per GFLOP of matmul)"
         )
+        if arguments.profile:
+            print(f"{'':18} matrix products {100 * matmul_share(model, data):.0f} % of forward and backward")
 
 
 if __name__ == "__main__":
