@@ -398,11 +398,11 @@ def _explain(section: str, error: ValidationError) -> str:
     key, value = ".".join(path), problem["input"]
     if problem["type"] == "union_tag_invalid":
         kinds = [kind for choice in _choices_of(cls, section, path) for kind in _values(choice, "kind")]
-        return f"{key}.kind = {value.get('kind')!r} is not valid; {_nearest(str(value.get('kind')), kinds)}"
+        return f"{key}.kind = {value.get('kind')!r} is not valid; {nearest(str(value.get('kind')), kinds)}"
     if problem["type"] == "extra_forbidden":
-        return f"{key} does not exist; {_nearest(path[-1], list(cls.model_fields))}"
+        return f"{key} does not exist; {nearest(path[-1], list(cls.model_fields))}"
     if problem["type"] == "literal_error":
-        return f"{key} = {value!r} is not valid; {_nearest(str(value), _values(cls, path[-1]))}"
+        return f"{key} = {value!r} is not valid; {nearest(str(value), _values(cls, path[-1]))}"
     if problem["type"] == "value_error":
         return f"{key} is not valid; {problem['ctx']['error']}"
     return f"{key} = {value!r} is not valid; {problem['msg'][0].lower()}{problem['msg'][1:]}"
@@ -433,7 +433,8 @@ def _values(cls: type[Options], key: str) -> list[str]:
     return [str(value) for value in get_args(cls.model_fields[key].annotation)]
 
 
-def _nearest(word: str, known: list[str]) -> str:
+def nearest(word: str, known: list[str]) -> str:
+    """Return the end of an error message about a name that is not known: the nearest that is, or all."""
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else f"choose from: {', '.join(known)}"
 

@@ -1,7 +1,5 @@
 """Models by name: the papers', and our own. No torch is needed to look one up."""
 
-import difflib
-
 from regard.config import (
     AttendThenStep,
     ContentScorer,
@@ -12,6 +10,7 @@ from regard.config import (
     StepThenAttend,
     TransformerOptions,
     UniformInit,
+    nearest,
 )
 from regard.errors import ConfigError
 
@@ -99,7 +98,5 @@ PRESETS: dict[str, RecurrentOptions | TransformerOptions] = {
 def preset(name: str) -> RecurrentOptions | TransformerOptions:
     """Return the options of a model by its name."""
     if name not in PRESETS:
-        close = difflib.get_close_matches(name, PRESETS, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"choose from: {', '.join(PRESETS)}"
-        raise ConfigError(f"preset {name!r} does not exist; {hint}")
+        raise ConfigError(f"preset {name!r} does not exist; {nearest(name, list(PRESETS))}")
     return PRESETS[name]
