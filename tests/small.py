@@ -8,6 +8,8 @@ import numpy as np
 
 from regard.config import Options
 from regard.contract import Ragged, make_batch
+from regard.runtime.build import build_engine
+from regard.runtime.shapes import weight_shapes
 from regard.vocabulary import BOS, EOS, NUM_RESERVED
 
 SIZES = {
@@ -140,3 +142,15 @@ def greedy(engine, batch, max_steps):
             break
     rows = np.array(said).T.tolist()
     return [row[: row.index(EOS)] if EOS in row else row for row in rows]
+
+
+def random_weights(options, source_vocab=VOCAB, target_vocab=VOCAB, seed=0):
+    """Weights of a design, far enough from 0 that it has opinions; no torch is needed."""
+    rng = np.random.default_rng(seed)
+    shapes = weight_shapes(options, source_vocab, target_vocab)
+    return {name: rng.normal(0, 0.7, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def random_engine(options, source_vocab=VOCAB, target_vocab=VOCAB, seed=0):
+    """The NumPy engine of a design with random weights."""
+    return build_engine(options, random_weights(options, source_vocab, target_vocab, seed))

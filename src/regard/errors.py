@@ -29,6 +29,14 @@ class TokenizerError(RegardError):
     """A tokenizer that cannot be learnt from this text or read from these bytes."""
 
 
+class ModelFileError(RegardError):
+    """A model file that cannot be read, is damaged, or holds what its own configuration does not fit."""
+
+
+class SourceError(RegardError):
+    """A text that cannot be translated."""
+
+
 class OutputError(RegardError):
     """A file or folder that cannot be written."""
 
@@ -43,3 +51,15 @@ class MissingExtraError(RegardError):
 
     def __reduce__(self) -> tuple[type["MissingExtraError"], tuple[str, str]]:
         return type(self), (self.what, self.extra)
+
+
+class CheckpointError(RegardError):
+    """A training state that cannot be read or continued."""
+
+
+class TrainingError(RegardError):
+    """A training that cannot go on; the message names the cause and the one change to make."""
+
+
+class RunError(RegardError):
+    """A folder that is no training run, or one with a damaged file; the message names file and line."""

@@ -1,0 +1,164 @@
+"""The model as one file: weights, tokenizers, configuration and card, with a hash of every part.
+
+A `.regard` file is a safetensors file: any reader of that format can open it, and nothing in it is code.
+The tensors are `weight.<name>`, and the bytes of `tokenizer.source` and `tokenizer.target`, or of the first
+alone if both sides share it. The metadata has one entry, `regard`, a JSON object: in `parts` the sha256 of
+each tensor, in `header_sha256` that of the file's header, with 64 zeros in the place of this hash itself.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from regard.config import RecurrentOptions, TransformerOptions, parse
+from regard.contract import Floats
+from regard.errors import ConfigError, ModelFileError, TokenizerError
+from regard.files import writing
+from regard.runtime.shapes import weight_shapes
+from regard.text.tokenizer import Tokenizer, TokenizerPair
+
+FORMAT = "regard-model/1"
+
+_FAMILY = FORMAT.partition("/")[0]
+_NO_HASH = "0" * 64
+_MAX_HEADER_BYTES = 100_000_000  # as safetensors has it
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """All that is needed to translate, and to know where a model comes from.
+
+    `config` (of the whole run) and `card` (data, scores, date) are plain JSON.
+    """
+
+    options: RecurrentOptions | TransformerOptions
+    weights: dict[str, Floats]
+    tokenizers: TokenizerPair
+    source_language: str | None
+    target_language: str | None
+    config: dict[str, Any]
+    card: dict[str, Any]
+
+
+def save_model(path: Path, model: ModelFile) -> None:
+    """Write a model; the file appears whole or not at all, and the same model gives the same bytes."""
+    _check_weights(path, model)
+    parts: dict[str, NDArray[Any]] = {
+        f"weight.{name}": np.ascontiguousarray(array) for name, array in model.weights.items()
+    }
+    source, target = model.tokenizers.source.to_bytes(), model.tokenizers.target.to_bytes()
+    parts["tokenizer.source"] = np.frombuffer(source, np.uint8)
+    if target != source:
+        parts["tokenizer.target"] = np.frombuffer(target, np.uint8)
+    about = {
+        "format": FORMAT,
+        "header_sha256": _NO_HASH,
+        "parts": {name: _sha256(array) for name, array in parts.items()},
+        "model": model.options.model_dump(),
+        "source_language": model.source_language,
+        "target_language": model.target_language,
+        "config": model.config,
+        "card": model.card,
+    }
+    # Several entries of metadata would be written in an order that changes from run to run.
+    metadata = {"regard": json.dumps(about, sort_keys=True, allow_nan=False)}
+    data = safetensors.numpy.save(parts, metadata)
+    end = 8 + int.from_bytes(data[:8], "little")
+    hashed = hashlib.sha256(data[:end]).hexdigest().encode()
+    with writing(path) as (stream,):
+        stream.write(data[:end].replace(_NO_HASH.encode(), hashed, 1))
+        stream.write(memoryview(data)[end:])
+
+
+def load_model(path: Path) -> ModelFile:
+    """Read a model and verify every part of it."""
+    try:
+        about = _read_header(path)
+        with safetensors.safe_open(path, framework="numpy") as file:
+            parts = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    except OSError as error:
+        raise ModelFileError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except (safetensors.SafetensorError, ValueError, TypeError) as error:
+        _damaged(path, str(error))
+    try:
+        hashes = dict(about["parts"])
+        for name in hashes.keys() | parts.keys():
+            if name not in hashes or name not in parts or _sha256(parts[name]) != hashes[name]:
+                _damaged(path, f"{name} is not what was saved")
+        source = Tokenizer.from_bytes(parts["tokenizer.source"].tobytes())
+        target = source
+        if "tokenizer.target" in parts:
+            target = Tokenizer.from_bytes(parts["tokenizer.target"].tobytes())
+        model = ModelFile(
+            parse("model", about["model"]),
+            {name.removeprefix("weight."): parts[name] for name in parts if name.startswith("weight.")},
+            TokenizerPair(source, target),
+            about["source_language"],
+            about["target_language"],
+            about["config"],
+            about["card"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelFileError(f"{path}: is not a complete model ({error!r}); save it again") from None
+    except (TokenizerError, ConfigError) as error:
+        raise ModelFileError(f"{path}: {error}; was it saved by a newer regard?") from None
+    _check_weights(path, model)
+    return model
+
+
+def _read_header(path: Path) -> dict[str, Any]:
+    """Return what the file says about itself, verified to the last bit."""
+    with path.open("rb") as file:
+        length = file.read(8)
+        num_bytes = int.from_bytes(length, "little")
+        header = file.read(num_bytes) if len(length) == 8 and num_bytes <= _MAX_HEADER_BYTES else b""
+    try:
+        about = json.loads(json.loads(header)["__metadata__"]["regard"])
+        form, header_sha256 = str(about["format"]), str(about["header_sha256"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise ModelFileError(
+            f"{path}: is not a regard model, or is damaged; check the name, or copy or download it again"
+        ) from None
+    if form != FORMAT and form.startswith(_FAMILY):
+        raise ModelFileError(
+            f"{path}: has format {form!r} and this version of regard reads {FORMAT!r}; "
+            "install the version that wrote it, or train again"
+        )
+    hashed = (length + header).replace(header_sha256.encode("utf-8", "replace"), _NO_HASH.encode(), 1)
+    if hashlib.sha256(hashed).hexdigest() != header_sha256:
+        _damaged(path, "its header is not what was saved")
+    return dict(about)
+
+
+def _check_weights(path: Path, model: ModelFile) -> None:
+    """Raise an error unless the weights are exactly those of the design, with one vector for each piece."""
+    source_vocab, target_vocab = model.tokenizers.source.vocab_size, model.tokenizers.target.vocab_size
+    wanted = weight_shapes(model.options, source_vocab, target_vocab)
+    for name in sorted(wanted.keys() | model.weights.keys()):
+        given = model.weights.get(name)
+        if given is None or given.shape != wanted.get(name) or given.dtype != np.float32:
+            found = "is missing" if given is None else f"is {given.dtype} of shape {given.shape}"
+            should = f"float32 of shape {wanted[name]}" if name in wanted else "no weight of this name"
+            raise ModelFileError(
+                f"{path}: weight {name!r} {found} and the model has {should}; save it again from its training"
+            )
+    if "target.weight" not in wanted and source_vocab != target_vocab:
+        raise ModelFileError(
+            f"{path}: one matrix for both sides and vocabularies of {source_vocab:,} and {target_vocab:,} "
+            "pieces; save it again from its training"
+        )
+
+
+def _damaged(path: Path, reason: str) -> NoReturn:
+    raise ModelFileError(f"{path}: is damaged ({reason}); copy or download it again") from None
+
+
+def _sha256(array: NDArray[Any]) -> str:
+    return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()

@@ -1,0 +1,232 @@
+"""One file is the model: what is loaded is what was saved, and nothing damaged is ever loaded."""
+
+import hashlib
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import safetensors
+import safetensors.numpy
+from small import pairs_of, random_weights, shrink
+
+from regard.config import CharacterOptions, FeatureSource, RecurrentOptions, TransformerOptions, WordOptions
+from regard.errors import ModelFileError, OutputError
+from regard.model.presets import PRESETS
+from regard.modelfile import FORMAT, ModelFile, load_model, save_model
+from regard.runtime.shapes import weight_shapes
+from regard.text.tokenizer import TokenizerPair
+
+SOURCES, TARGETS = ["ab ba", "abba", "a b"], ["cd dc", "cddc", "c d"]
+JOINT = TokenizerPair.learn(SOURCES, TARGETS, CharacterOptions(joint=True))
+APART = TokenizerPair.learn(SOURCES, TARGETS, WordOptions(vocab_size=265))
+
+
+SMALL = shrink(PRESETS["regard-small"])
+
+
+def model_of(options=SMALL, tokenizers=JOINT):
+    weights = random_weights(options, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+    config = {"seed": 1, "train": {"rate": 0.25, "note": "É"}}
+    return ModelFile(options, weights, tokenizers, "fr", None, config, {"pairs": 3, "bleu": None})
+
+
+def sealed(path, tensors, about):
+    """Write a file whose hashes are right, whatever is in it."""
+    parts = {name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in tensors.items()}
+    about = about | {"parts": parts, "header_sha256": "0" * 64}
+    data = safetensors.numpy.save(tensors, {"regard": json.dumps(about)})
+    end = 8 + int.from_bytes(data[:8], "little")
+    path.write_bytes(
+        data[:end].replace(b"0" * 64, hashlib.sha256(data[:end]).hexdigest().encode()) + data[end:]
+    )
+
+
+def taken_apart(path):
+    """The tensors and the description of a file, read as any other program would."""
+    with safetensors.safe_open(path, framework="numpy") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, json.loads(file.metadata()["regard"])  # noqa: SIM118
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("tokenizers", [JOINT, APART], ids=["joint", "apart"])
+def test_what_is_loaded_is_what_was_saved(tmp_path, name, tokenizers):
+    options = shrink(PRESETS[name])
+    if options.tie == "all" and tokenizers is APART:
+        options = options.model_copy(update={"tie": "target"})
+    saved, path = model_of(options, tokenizers), tmp_path / "model.regard"
+    save_model(path, saved)
+    loaded = load_model(path)
+    assert loaded.options == saved.options
+    assert loaded.weights.keys() == saved.weights.keys()
+    assert all((loaded.weights[name] == saved.weights[name]).all() for name in saved.weights)
+    assert loaded.tokenizers.source.sha256 == tokenizers.source.sha256
+    assert loaded.tokenizers.target.sha256 == tokenizers.target.sha256
+    assert (loaded.tokenizers.source is loaded.tokenizers.target) == (tokenizers is JOINT)
+    assert (loaded.source_language, loaded.target_language) == ("fr", None)
+    assert (loaded.config, loaded.card) == (saved.config, saved.card)
+
+
+def test_the_same_model_gives_the_same_bytes(tmp_path):
+    model = model_of()
+    turned_round = {name: model.weights[name] for name in reversed(model.weights)}
+    save_model(tmp_path / "a", model)
+    save_model(
+        tmp_path / "b", replace(model, weights=turned_round, config=dict(reversed(model.config.items())))
+    )
+    save_model(tmp_path / "c", load_model(tmp_path / "a"))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
+
+
+def test_a_flipped_bit_anywhere_is_found(tmp_path):
+    """In the length, the header, its padding, a weight or a tokenizer."""
+    path = tmp_path / "model.regard"
+    options = shrink(PRESETS["regard-small"], hidden_size=2, feed_forward_size=1, num_heads=1)
+    one_layer = options.model_copy(update={"num_encoder_layers": 1, "num_decoder_layers": 1})
+    save_model(path, model_of(one_layer))
+    data = bytearray(path.read_bytes())
+    end = 8 + int.from_bytes(data[:8], "little")
+    bits = np.random.default_rng(1).integers(0, 8, len(data)).tolist()
+    for place in [
+        *range(16),
+        *range(16, end, 29),
+        *range(end - 16, end),
+        *range(end, len(data), 101),
+        len(data) - 1,
+    ]:
+        data[place] ^= 1 << bits[place]
+        path.write_bytes(data)
+        with pytest.raises(ModelFileError, match=r"model\.regard"):
+            load_model(path)
+        data[place] ^= 1 << bits[place]
+    path.write_bytes(data)
+    load_model(path)
+
+
+def test_a_file_cut_short_or_grown_is_found(tmp_path):
+    path = tmp_path / "model.regard"
+    save_model(path, model_of())
+    data = path.read_bytes()
+    for end in [*range(12), len(data) // 2, *range(len(data) - 9, len(data))]:
+        path.write_bytes(data[:end])
+        with pytest.raises(ModelFileError, match="download it again"):
+            load_model(path)
+    path.write_bytes(data + b" ")
+    with pytest.raises(ModelFileError, match="download it again"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"hello, world, this is text", b"\xff" * 64, b"PK\x03\x04" * 9, (2).to_bytes(8, "little") + b"{}"],
+)
+def test_a_file_of_another_kind_is_refused(tmp_path, content):
+    path = tmp_path / "model.regard"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match="is not a regard model"):
+        load_model(path)
+
+
+def test_safetensors_of_others_and_deep_json_are_refused(tmp_path):
+    path = tmp_path / "model.regard"
+    for metadata in ({}, {"regard": "[" * 100_000}, {"regard": "[]"}, {"regard": '{"format": 1}'}):
+        path.write_bytes(safetensors.numpy.save({"x": np.zeros(2, "f4")}, metadata))
+        with pytest.raises(ModelFileError, match="is not a regard model"):
+            load_model(path)
+
+
+def test_a_missing_file_or_a_folder_is_one_line(tmp_path):
+    for path in (tmp_path / "nowhere.regard", tmp_path):
+        with pytest.raises(ModelFileError, match="cannot be read"):
+            load_model(path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="cannot be written"):
+        save_model(tmp_path / "file" / "model.regard", model_of())
+
+
+def test_a_file_of_another_version_says_so(tmp_path):
+    path = tmp_path / "model.regard"
+    save_model(path, model_of())
+    tensors, about = taken_apart(path)
+    sealed(path, tensors, about)
+    load_model(path)  # the hashes of this test are those of the format
+    sealed(path, tensors, about | {"format": "regard-model/2"})
+    with pytest.raises(ModelFileError, match=f"'regard-model/2' and this version of regard reads '{FORMAT}'"):
+        load_model(path)
+
+
+def test_weights_that_do_not_fit_the_design_are_refused_by_name(tmp_path):
+    path = tmp_path / "model.regard"
+    save_model(path, model_of())
+    tensors, about = taken_apart(path)
+    name, key = "decoder_norm.bias", "weight.decoder_norm.bias"
+    for wrong, message in [
+        (
+            {key: tensors[key][:3].copy()},
+            r"is float32 of shape \(3,\) and the model has float32 of shape \(8,\)",
+        ),
+        ({key: tensors[key].astype("f2")}, "is float16"),
+        ({"weight.W_x": tensors[key]}, "weight 'W_x'.* no weight of this name"),
+    ]:
+        sealed(path, tensors | wrong, about)
+        with pytest.raises(ModelFileError, match=message):
+            load_model(path)
+    sealed(path, {one: array for one, array in tensors.items() if one != key}, about)
+    with pytest.raises(ModelFileError, match=f"weight '{name}' is missing"):
+        load_model(path)
+
+
+def test_a_tokenizer_or_an_option_that_is_no_such_thing_is_refused(tmp_path):
+    path = tmp_path / "model.regard"
+    save_model(path, model_of())
+    tensors, about = taken_apart(path)
+    for changed, other in [
+        (tensors | {"tokenizer.source": np.arange(9, dtype=np.uint8)}, about),
+        ({name: array for name, array in tensors.items() if name != "tokenizer.source"}, about),
+        (tensors, about | {"model": about["model"] | {"hidden_sise": 8}}),
+        (tensors, about | {"model": None}),
+        (tensors, {name: value for name, value in about.items() if name != "card"}),
+    ]:
+        sealed(path, changed, other)
+        with pytest.raises(ModelFileError, match=r"model\.regard: "):
+            load_model(path)
+
+
+def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):
+    path, model = tmp_path / "model.regard", model_of()
+    with pytest.raises(ModelFileError, match="is missing"):
+        save_model(path, replace(model, weights={}))
+    with pytest.raises(ModelFileError, match=r"weight 'source\.weight' is float32 of shape"):
+        save_model(
+            path, replace(model, tokenizers=TokenizerPair.learn(["efghij"], ["k"], CharacterOptions()))
+        )
+    with pytest.raises(ValueError, match="JSON"):
+        save_model(path, replace(model, card={"bleu": float("nan")}))
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_matrix_for_both_sides_needs_one_vocabulary(tmp_path):
+    other = TokenizerPair.learn(["efghij"], ["c"], CharacterOptions(joint=False))
+    weights = random_weights(SMALL, other.source.vocab_size, other.target.vocab_size)
+    with pytest.raises(ModelFileError, match="one matrix for both sides"):
+        save_model(tmp_path / "m", replace(model_of(), tokenizers=other, weights=weights))
+
+
+def test_the_shapes_of_every_design_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    from regard.model import build
+
+    features = TransformerOptions(source=FeatureSource(feature_size=3), hidden_size=8)
+    designs = [
+        *map(shrink, PRESETS.values()),
+        features,
+        *pairs_of(RecurrentOptions),
+        *pairs_of(TransformerOptions),
+    ]
+    for options in designs:
+        target_vocab = 261 if options.tie == "all" else 262
+        family = build.RecurrentModel if options.kind == "recurrent" else build.TransformerModel
+        with torch.device("meta"):  # shapes without numbers
+            model = family(options, 261, target_vocab)
+        right = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+        assert weight_shapes(options, 261, target_vocab) == right, options
