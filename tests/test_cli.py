@@ -13,7 +13,7 @@ import regard
 from regard.cli import run
 
 COMMAND = [sys.executable, "-m", "regard"]
-VERBS = ["inspect", "sample", "doctor"]
+VERBS = ["train", "runs", "inspect", "sample", "doctor"]
 
 
 def call(*arguments, **options):

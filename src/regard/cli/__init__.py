@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import regard
-from regard.cli import doctor, inspect, sample
+from regard.cli import doctor, inspect, runs, sample, train
 from regard.errors import ConfigError, RegardError
 
-_VERBS = (inspect, sample, doctor)
+_VERBS = (train, runs, inspect, sample, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -473,16 +473,35 @@ def clean(
 
     A pair that breaks several rules is counted under the first, so that the counts add up to what is gone.
     """
-    check_rules(keep)
     progress = on_progress or (lambda stage, done, total: None)
-    applied = sum(_BIT[rule] for rule in RULES if rule not in keep)
-    blamed = report.broken & np.uint16(applied)
-    pairs = _up_to_shorter_end(corpus, lambda done: progress("writing", done, corpus.num_bytes))
-    write_pairs(out, corpus, (pair for pair, bad in zip(pairs, blamed.tolist(), strict=True) if not bad))
+    cleaning = what_to_clean(report, keep)
+    pairs = clean_pairs(corpus, report, keep, lambda done: progress("writing", done, corpus.num_bytes))
+    write_pairs(out, corpus, pairs)
     progress("writing", corpus.num_bytes, corpus.num_bytes)
+    return cleaning
+
+
+def clean_pairs(
+    corpus: Corpus, report: Report, keep: Sequence[str] = (), on_progress: Callable[[int], None] | None = None
+) -> Iterator[Pair]:
+    """Yield the pairs that break no rule, except the rules in `keep`."""
+    pairs = _up_to_shorter_end(corpus, on_progress)
+    blamed = _blamed(report, keep).tolist()
+    yield from (pair for pair, bad in zip(pairs, blamed, strict=True) if not bad)
+
+
+def what_to_clean(report: Report, keep: Sequence[str] = ()) -> Cleaning:
+    """Return how many pairs cleaning keeps, and how many it removes for which reason."""
+    check_rules(keep)
+    blamed = _blamed(report, keep)
     first = blamed & -blamed.astype(np.int32)
     removed = {rule: int(np.count_nonzero(first == _BIT[rule])) for rule in RULES}
     num_unpaired = abs(report.unequal[0] - report.unequal[1]) if report.unequal else 0
     return Cleaning(
         int((blamed == 0).sum()), {r: count for r, count in removed.items() if count}, num_unpaired
     )
+
+
+def _blamed(report: Report, keep: Sequence[str]) -> NDArray[np.uint16]:
+    """Return, by pair, one bit for each rule it breaks that is not kept."""
+    return report.broken & np.uint16(sum(_BIT[rule] for rule in RULES if rule not in keep))

@@ -1,0 +1,192 @@
+"""`regard train`: two files to a translator of one's own."""
+
+import argparse
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.cli.screen import progress
+from regard.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from regard.training.run import CorpusFiles, Trained
+
+NAME = "train"
+HELP = "train a translator from your own sentence pairs"
+DESCRIPTION = (
+    "Inspects and cleans the pairs, sets some aside for validation, learns a vocabulary, trains a model\n"
+    "that suits the data and the time, and writes it with its scores into one file. The same command\n"
+    "again goes on where an interrupted training stopped."
+)
+EXAMPLES = """examples:
+  regard train train.fr train.en --out fr-en.regard
+  regard train memory.tmx --source fr --target en --out fr-en.regard --time 30m
+  regard train a.fr a.en --also more.tsv 0.5 --valid dev.fr dev.en --out fr-en.regard
+  regard train a.fr a.en --out rnn.regard --preset bahdanau2015 --set model.hidden_size=256
+  torchrun --nproc-per-node 2 -m regard train a.fr a.en --out fr-en.regard
+"""
+_TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE",
+        help="two plain files, source and target, or one TMX, XLIFF, PO, TSV, JSONL or Parquet file",
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, required=True, metavar="MODEL", help="the model file to write")
+    parser.add_argument("--source", metavar="LANG", help="source language, if the files do not tell")
+    parser.add_argument("--target", metavar="LANG", help="target language")
+    parser.add_argument(
+        "--also", nargs="+", action="append", default=[], metavar="FILE",
+        help="another corpus, with a weight after its files if an epoch is to see it more or less than once",
+    )  # fmt: skip
+    parser.add_argument(
+        "--valid", type=Path, nargs="+", default=[], metavar="FILE",
+        help="pairs to validate on; without it some are set aside",
+    )  # fmt: skip
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--time", metavar="TIME", help="how long in all: 30m, 2h, 1h30m, 90s")
+    length.add_argument("--steps", type=int, metavar="N", help="how many updates in all")
+    parser.add_argument("--preset", metavar="NAME", help="a model by name; see docs/models.md")
+    parser.add_argument("--vocab", type=int, metavar="N", help="size of the vocabulary")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed is another run (1)")
+    parser.add_argument(
+        "--device", default="auto", help="cpu, cuda, cuda:1, mps; by itself the best there is"
+    )
+    parser.add_argument(
+        "--keep", action="append", default=[], metavar="RULE",
+        help="do not leave out pairs for this rule of `regard inspect`",
+    )  # fmt: skip
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE",
+        help="any option of docs/options.md, such as train.label_smoothing=0.2",
+    )  # fmt: skip
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with such options")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train, and print what came of it."""
+    options = _options(arguments)
+    try:
+        import torch  # noqa: F401 - the only heavy part, and an extra
+    except ImportError as error:
+        raise MissingExtraError("training", "train") from error
+    from regard.training.display import open_display
+    from regard.training.loop import Stopped
+    from regard.training.run import CorpusFiles, Request, train
+
+    request = Request(
+        corpora=(CorpusFiles(tuple(arguments.files)), *map(_also, arguments.also)),
+        out=arguments.out,
+        validation=tuple(arguments.valid),
+        source_language=arguments.source,
+        target_language=arguments.target,
+        preset=arguments.preset,
+        options=options,
+        seed=arguments.seed,
+        device=arguments.device,
+        keep_rules=tuple(arguments.keep),
+    )
+    display = open_display()
+    try:
+        trained = train(request, display, progress)
+    except Stopped as stopped:
+        display.note(str(stopped))
+        return 128 + stopped.number
+    finally:
+        display.close()
+    if trained:
+        _report(trained)
+    return 0
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Return the options the user gave, flags over `--set` over `--config`."""
+    values: dict[str, Any] = {}
+    if arguments.config:
+        try:
+            values = tomllib.loads(arguments.config.read_text("utf-8"))
+        except OSError as error:
+            raise ConfigError(f"{arguments.config}: cannot be read ({error.strerror})") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{arguments.config}: is not TOML ({error})") from error
+    for setting in arguments.set:
+        key, equals, text = setting.partition("=")
+        if not equals or "." not in key:
+            raise ConfigError(f"--set {setting} is not valid; write section.key=value")
+        _put(values, key.split("."), _value(text))
+    if arguments.time:
+        _put(values, ["train", "seconds"], _seconds(arguments.time))
+    if arguments.steps is not None:
+        _put(values, ["train", "steps"], arguments.steps)
+    if arguments.vocab is not None:
+        _put(values, ["tokenizer", "vocab_size"], arguments.vocab)
+    for name, section in values.items():
+        if not isinstance(section, dict):
+            raise ConfigError(f"{name} = {section!r} is not valid; options stand in sections, as in [train]")
+    return values
+
+
+def _put(values: dict[str, Any], path: list[str], value: Any) -> None:
+    """Set a value deep inside; a bare word on the way stands for its kind."""
+    for key in path[:-1]:
+        inner = values.setdefault(key, {})
+        if not isinstance(inner, dict):
+            inner = values[key] = {"kind": inner}
+        values = inner
+    values[path[-1]] = value
+
+
+def _value(text: str) -> Any:
+    """Return a value as TOML would read it, or the text itself."""
+    if text == "none":
+        return None
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _seconds(text: str) -> float:
+    match = _TIME.fullmatch(text)
+    if not match or not any(match.groups()):
+        raise ConfigError(
+            f"--time {text} is not valid; write hours, minutes and seconds as 30m, 2h, 1h30m or 90s"
+        )
+    hours, minutes, seconds = (float(number or 0) for number in match.groups())
+    return 3600 * hours + 60 * minutes + seconds
+
+
+def _also(words: list[str]) -> "CorpusFiles":
+    """Return a further corpus from its files and perhaps a weight."""
+    from regard.training.run import CorpusFiles
+
+    try:
+        weight = float(words[-1]) if len(words) > 1 else 1.0
+    except ValueError:
+        return CorpusFiles(tuple(map(Path, words)))
+    return CorpusFiles(tuple(map(Path, words[:-1] if len(words) > 1 else words)), weight)
+
+
+def _report(trained: "Trained") -> None:
+    """Print the scores, the table by length and some translations with their attention."""
+    from regard.draw.terminal import heat_map
+
+    scores = trained.scores
+    minutes = trained.seconds / 60
+    print(f"ended after {trained.num_updates:,} updates and {minutes:.1f} minutes: {trained.reason}")
+    print(f"BLEU {scores.bleu:.1f}  chrF {scores.chrf:.1f}  on {scores.num_sentences:,} validation sentences")
+    print(f"  {scores.signatures['bleu']}")
+    print("\nwords in the source   sentences   BLEU")
+    for row in scores.by_length:
+        words = f"{row.first_word}-{row.last_word}" if row.last_word else f"{row.first_word} and more"
+        print(f"{words:>19}   {row.num_sentences:9,}   {row.bleu:4.1f}")
+    for translation, reference in trained.samples:
+        print(f"\nsource      {translation.source}\ntranslation {translation.text}\nreference   {reference}")
+    first = trained.samples[0][0]
+    if first.attention_TS.size:
+        print()
+        print("\n".join(heat_map(first.attention_TS, first.pieces, first.source_pieces, 80)))
+    print(f"\nwrote {trained.out}")

@@ -1,0 +1,56 @@
+"""A validation set that training has not seen: no sentence of it, nor of its paraphrases, stays behind."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from regard.corpus.read import Pair, sample_pairs
+from regard.text.normalize import normalize
+
+_NOT_LETTERS = re.compile(r"[\W\d_]+")
+
+Reading = Callable[[], Iterable[Pair]]  # the pairs of a corpus, from the start at each call
+
+
+@dataclass(frozen=True)
+class Split:
+    """Pairs for validation, and what must therefore not be trained on."""
+
+    validation: tuple[Pair, ...]
+    _held_out: frozenset[int]
+
+    def keep(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
+        """Yield the pairs that share no side with the validation pairs or with their paraphrases."""
+        return (pair for pair in pairs if not self._held_out & _keys(pair))
+
+
+def split_off(readings: Sequence[Reading], num_pairs: int, seed: int) -> Split:
+    """Choose validation pairs from the first corpus at random; what they hold out goes for all of them.
+
+    Sides are compared by their letters alone, so that punctuation, case and figures make no difference.
+    A pair that shares a side with a validation pair is a paraphrase of it, and one that shares a side with
+    that paraphrase is held out as well: a corpus with many translations of a sentence would otherwise ask
+    in validation what it has answered in training. What is kept in memory grows with the validation set only.
+    """
+    validation = sample_pairs(readings[0](), num_pairs, seed)
+    chosen = frozenset().union(*map(_keys, validation))
+    held_out = set(chosen)
+    for reading in readings:
+        for pair in reading():
+            if chosen & (keys := _keys(pair)):
+                held_out |= keys
+    return Split(tuple(validation), frozenset(held_out))
+
+
+def _keys(pair: Pair) -> set[int]:
+    """Return a number for each side; a side without letters has none."""
+    sides = ((0, pair.source), (1, pair.target))
+    letters = ((side, _NOT_LETTERS.sub("", normalize(text).casefold())) for side, text in sides)
+    return {
+        int.from_bytes(
+            blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, salt=bytes([side])).digest()
+        )
+        for side, text in letters
+        if text
+    }

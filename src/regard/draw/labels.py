@@ -1,0 +1,87 @@
+"""Texts that stand beside numbers: safe to show, measured, cut to fit; and numbers made readable."""
+
+import math
+import unicodedata
+
+_JOINERS = "\u200c\u200d"  # invisible, but they change how their neighbours look
+
+
+def printable(text: str) -> str:
+    """Return the text without anything that steers a terminal or is not allowed in XML.
+
+    Control characters become their pictures (`␛` for escape); invisible marks, such as those that turn the
+    direction of writing, go; halves of surrogate pairs and what Unicode does not assign become `�`.
+    """
+    return text if text.isascii() and text.isprintable() else "".join(map(_printable, text))
+
+
+def _printable(character: str) -> str:
+    match unicodedata.category(character):
+        case "Cc":
+            code = ord(character)
+            return chr(0x2400 + code) if code < 32 else "␡" if code == 127 else "�"
+        case "Cf":
+            return character if character in _JOINERS else ""
+        case "Cs" | "Cn" | "Zl" | "Zp":
+            return "�"
+    return character
+
+
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal the text takes: wide East Asian characters two, marks none."""
+    return len(text) if text.isascii() else sum(map(_width, text))
+
+
+def _width(character: str) -> int:
+    # The vowels and finals of Hangul written letter by letter are drawn into the syllable before them.
+    if unicodedata.category(character) in ("Mn", "Me", "Cf") or "\u1160" <= character <= "\u11ff":
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def cut(text: str, width: int) -> str:
+    """Return the text, or as much of it as fits into this many columns with `…` at its end."""
+    if display_width(text) <= width:
+        return text
+    if width < 1:
+        return ""
+    end, used = 0, 0
+    for character in text:
+        used += _width(character)
+        if used > width - 1:
+            break
+        end += 1
+    return text[:end] + "…"
+
+
+def pad_left(text: str, width: int) -> str:
+    """Return the text moved to the right end of this many columns."""
+    return " " * (width - display_width(text)) + text
+
+
+def pad_right(text: str, width: int) -> str:
+    """Return the text followed by blanks up to this many columns."""
+    return text + " " * (width - display_width(text))
+
+
+def duration(seconds: float) -> str:
+    """Return a time as a person says it: `45 s`, `12 min`, `1 h 5 min`, `2 d 3 h`."""
+    if not math.isfinite(seconds):
+        return "?"
+    if seconds < 60:
+        return f"{int(seconds)} s"
+    minutes = int(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min"
+    return f"{hours // 24:,} d {hours % 24} h"
+
+
+def perplexity(nll: float) -> str:
+    """Return the perplexity that belongs to a negative log-likelihood in nats: `6.9`, `120`, `3e+09`."""
+    value = math.exp(min(nll, 700.0))  # beyond it there is no float
+    if value < 99.95:
+        return f"{value:.1f}"
+    return f"{value:,.0f}" if value < 1e6 else f"{value:.0e}"

@@ -1,0 +1,128 @@
+"""Why a training does not work: a named cause and the one change to make, from what was measured."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from regard.config import RecurrentOptions, TrainOptions, TransformerOptions
+from regard.training.prepare import Facts
+
+_SMALL_PAIRS = 2000
+_RARE_SHARE = 0.5
+_MIN_STEPS = 500  # a model first learns to speak and only then to look
+_PATIENCE = 3  # validations in a row that must agree
+_BLIND_GAP = 0.02  # of the loss: less than this with other sources, and the source does not matter
+_STALLED = 0.01
+_DIVERGED = 1.5  # nats per token above the lowest loss so far
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A cause, the change that answers it, and whether going on is of no use."""
+
+    cause: str
+    advice: str
+    stop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a validation measured, with the training loss since the one before."""
+
+    step: int
+    train_nll: float
+    nll: float
+    shuffled_nll: float
+    bleu: float
+    entropy: float | None  # of the attention, as a share of the greatest possible
+
+
+def about_data(facts: Facts) -> list[Finding]:
+    """Return what can be said before training."""
+    findings = []
+    if facts.num_pairs < _SMALL_PAIRS:
+        findings.append(
+            Finding(
+                f"the corpus is very small: {facts.num_pairs:,} pairs",
+                "add more, such as `--also other.tmx`; below some thousands only fixed phrases are learnt",
+            )
+        )
+    if facts.rare_share > _RARE_SHARE:
+        smaller = max(400, round(max(facts.vocab_sizes) / 2, -2))
+        findings.append(
+            Finding(
+                f"the vocabulary is too large for the data: {facts.rare_share:.0%} of its pieces are seen "
+                "fewer than five times",
+                f"try --vocab {smaller}",
+            )
+        )
+    if facts.num_shifted:
+        findings.append(
+            Finding(
+                f"{facts.num_shifted:,} pairs stand in blocks whose sides are shifted against each other",
+                "they are left out; `regard inspect` names the lines, to be mended in the files",
+            )
+        )
+    return findings
+
+
+def diverging(nll: float, lowest_nll: float, step: int, options: TrainOptions) -> Finding | None:
+    """Return a finding if the training loss has risen far above where it has been."""
+    if nll < lowest_nll + _DIVERGED:
+        return None
+    return Finding(
+        f"the training diverges: at update {step:,} the loss is {nll:.2f} and has been {lowest_nll:.2f}",
+        slower(options),
+        stop=True,
+    )
+
+
+def slower(options: TrainOptions) -> str:
+    """Return the advice against steps that are too long."""
+    return f"try --set train.optimiser.rate={options.optimiser.rate / 4:.2g}"
+
+
+def about_learning(
+    history: Sequence[Measured], model: RecurrentOptions | TransformerOptions, options: TrainOptions
+) -> list[Finding]:
+    """Return what the validations so far say, newest last."""
+    if len(history) < _PATIENCE or history[-1].step < _MIN_STEPS:
+        return []
+    recent = history[-_PATIENCE:]
+    findings = []
+    if all(_is_blind(one) for one in recent) and recent[-1].nll > recent[0].nll * (1 - _STALLED):
+        findings.append(_blind(recent[-1], model, options))
+    best = min(one.nll for one in history)
+    rising = all(late.nll > early.nll for early, late in pairwise(recent))
+    if rising and recent[-1].nll > best * 1.03 and recent[-1].train_nll < recent[0].train_nll:
+        findings.append(
+            Finding(
+                f"over-fitting: the loss on validation rises ({best:.2f} to {recent[-1].nll:.2f}) while that "
+                f"on training falls ({recent[-1].train_nll:.2f})",
+                f"more data, or --set model.dropout={min(0.5, round(model.dropout + 0.1, 2))}; "
+                "the best model so far is kept",
+            )
+        )
+    return findings
+
+
+def _is_blind(measured: Measured) -> bool:
+    return measured.shuffled_nll - measured.nll < _BLIND_GAP * measured.nll
+
+
+def _blind(last: Measured, model: RecurrentOptions | TransformerOptions, options: TrainOptions) -> Finding:
+    flat = last.entropy is not None and last.entropy > 0.9
+    looked = "; its attention is spread evenly" if flat else ""
+    cause = (
+        f"the source is ignored: with the sources of other sentences the loss is {last.shuffled_nll:.2f} "
+        f"instead of {last.nll:.2f}{looked}"
+    )
+    if math.isclose(last.shuffled_nll, last.nll, rel_tol=1e-3):
+        advice = (
+            "check that the lines of the two files belong together (`regard inspect`); "
+            f"if so, {slower(options)}"
+        )
+    else:
+        advice = slower(options)
+    return Finding(cause, advice, stop=True)

@@ -1,0 +1,385 @@
+"""What a person watches while a model learns: a panel on a terminal, plain lines elsewhere, or TensorBoard.
+
+Training calls a `Display` and never depends on one: a display that fails is closed, and training goes on.
+"""
+
+import contextlib
+import importlib
+import importlib.util
+import logging
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console, Group
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from regard.draw.labels import cut, display_width, duration, pad_right, perplexity, printable
+from regard.draw.terminal import heat_map, sparkline
+
+_LINE_EVERY_SECONDS = 30.0
+_REFRESH_EVERY_SECONDS = 0.25
+_FRAME_ROWS, _FRAME_COLUMNS = 2, 4  # what the border of the panel takes
+_MAX_WIDTH = 110  # a wider panel is harder to read
+_LABEL_WIDTH = 12
+_MIN_MAP_ROWS = 3  # fewer rows of a heat map show nothing
+_MAX_REMEMBERED = 2048  # losses; a sparkline is not so wide
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where training is after an update. Losses are in nats per target token."""
+
+    step: int
+    total_steps: int | None
+    epoch: int
+    loss: float
+    nll: float
+    rate: float
+    tokens_per_second: float
+    seconds: float
+    seconds_left: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Validation:
+    """How good the model is by now, and what it makes of one sentence. No attention: no columns."""
+
+    step: int
+    nll: float
+    bleu: float
+    best: bool
+    shuffled_nll: float
+    source: str
+    translation: str
+    reference: str
+    attention_TS: NDArray[np.floating]
+    source_pieces: Sequence[str]
+    pieces: Sequence[str]
+
+
+class Display(Protocol):
+    """Is told what happens in a training, and shows it."""
+
+    def note(self, text: str) -> None:
+        """Show a text that stays: the plan, a finding, what was saved."""
+
+    def update(self, progress: Progress) -> None:
+        """Show where training is; called after every update."""
+
+    def validation(self, validation: Validation) -> None:
+        """Show how good the model is by now."""
+
+    def close(self) -> None:
+        """Leave the last state to be read and give the terminal back."""
+
+
+def open_display(stream: TextIO | None = None) -> Display:
+    """Return the display that suits the stream, which is standard error if none is given."""
+    stream = sys.stderr if stream is None else stream
+    console = LastingConsole(file=stream)
+    utf8 = (getattr(stream, "encoding", None) or "").lower().replace("-", "") == "utf8"
+    if console.is_terminal and not console.is_dumb_terminal and utf8:
+        return several([PanelDisplay(console)])
+    return several([LineDisplay(stream)])
+
+
+def several(displays: Sequence[Display]) -> Display:
+    """Return one display that shows on all of these; one that fails is closed, and the others go on."""
+    return _Several(list(displays))
+
+
+class _Several:
+    def __init__(self, displays: list[Display]) -> None:
+        self._open = displays
+
+    def note(self, text: str) -> None:
+        self._each(lambda display: display.note(text))
+
+    def update(self, progress: Progress) -> None:
+        self._each(lambda display: display.update(progress))
+
+    def validation(self, validation: Validation) -> None:
+        self._each(lambda display: display.validation(validation))
+
+    def close(self) -> None:
+        self._each(lambda display: display.close())
+        self._open = []
+
+    def _each(self, show: Callable[[Display], None]) -> None:
+        for display in list(self._open):
+            try:
+                show(display)
+            except Exception as error:
+                # Hours of training are worth more than their sight. That a terminal has gone is no news.
+                self._open.remove(display)
+                with contextlib.suppress(Exception):
+                    display.close()
+                if not isinstance(error, OSError):
+                    _log.warning("a display failed and was closed; training goes on", exc_info=True)
+
+
+class LineDisplay:
+    """A line now and then, for files and pipes."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._last = -np.inf
+
+    def note(self, text: str) -> None:
+        """Print it."""
+        for line in text.splitlines():
+            self._print(printable(line))
+
+    def update(self, progress: Progress) -> None:
+        """Print a line if the last one is half a minute old."""
+        if self._clock() - self._last < _LINE_EVERY_SECONDS:
+            return
+        self._last = self._clock()
+        parts = [
+            f"step {progress.step:,}",
+            f"epoch {progress.epoch:,}",
+            f"loss {progress.loss:.2f}",
+            f"perplexity {perplexity(progress.nll)}",
+            f"learning rate {progress.rate:.2g}",
+            f"{progress.tokens_per_second:,.0f} tokens/s",
+        ]
+        if progress.seconds_left is not None:
+            parts.append(f"{duration(progress.seconds_left)} left")
+        self._print("  ".join(parts))
+
+    def validation(self, validation: Validation) -> None:
+        """Print a line."""
+        best = " (best so far)" if validation.best else ""
+        score = f"validation: BLEU {validation.bleu:.1f}{best}"
+        self._print(f"step {validation.step:,}  {score}  perplexity {perplexity(validation.nll)}")
+
+    def close(self) -> None:
+        """Leave the stream as it is."""
+
+    def _print(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
+
+
+class LastingConsole(Console):
+    """A console that raises when its reader has gone. That of rich would end the whole process."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave the error to the caller."""
+        raise BrokenPipeError
+
+
+class PanelDisplay:
+    """A panel that is drawn over and over, at most four times a second; notes scroll by above it.
+
+    Drawn by the training itself and not by a thread: what fails, fails where it can be caught.
+    """
+
+    def __init__(self, console: LastingConsole, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._drawn = -np.inf
+        self._progress: Progress | None = None
+        self._losses: list[float] = []
+        self._updates_a_loss = 1
+        self._recent: list[float] = []
+        self._validation: Validation | None = None
+        self._bleus: list[float] = []
+        self._best: tuple[int, float] | None = None
+        # Standard output is left alone: it may be a file.
+        self._live = Live(
+            console=console, auto_refresh=False, redirect_stdout=False, get_renderable=self._panel
+        )
+
+    def note(self, text: str) -> None:
+        """Print it above the panel."""
+        for line in text.splitlines():
+            self._console.print(Text(printable(line)))
+
+    def update(self, progress: Progress) -> None:
+        """Draw the panel anew if it is time to."""
+        self._progress = progress
+        self._remember(progress.nll)
+        if self._clock() - self._drawn >= _REFRESH_EVERY_SECONDS:
+            self._draw()
+
+    def validation(self, validation: Validation) -> None:
+        """Draw the panel anew."""
+        self._validation = validation
+        self._bleus.append(validation.bleu)
+        if validation.best:
+            self._best = (validation.step, validation.bleu)
+        self._draw()
+
+    def close(self) -> None:
+        """Leave the panel as it was last and show the cursor again."""
+        if self._live.is_started:
+            self._live.stop()
+
+    def _draw(self) -> None:
+        self._drawn = self._clock()
+        if not self._live.is_started:
+            self._live.start()
+        self._live.refresh()
+
+    def _remember(self, nll: float) -> None:
+        """Keep the losses of the whole run in bounded room: means of more and more updates."""
+        self._recent.append(nll)
+        if len(self._recent) < self._updates_a_loss:
+            return
+        self._losses.append(float(np.mean(self._recent)))
+        self._recent = []
+        if len(self._losses) >= _MAX_REMEMBERED:
+            self._losses = np.reshape(self._losses, (-1, 2)).mean(axis=1).tolist()
+            self._updates_a_loss *= 2
+
+    def _panel(self) -> Panel:
+        width = min(self._console.width, _MAX_WIDTH)
+        inside = max(1, width - _FRAME_COLUMNS)
+        # One row stays free: a panel as high as the terminal makes it scroll at every turn.
+        room = max(1, self._console.height - _FRAME_ROWS - 1)
+        rows = [*self._progress_rows(inside), *self._validation_rows(inside)]
+        if self._validation is not None:
+            rows += _probe_rows(self._validation, inside, room - len(rows))
+        return Panel(Group(*rows[:room]), title="training", width=width)
+
+    def _progress_rows(self, width: int) -> list[Text | Table]:
+        progress = self._progress
+        if progress is None:
+            return []
+        rows: list[Text | Table] = [_bar(progress, width)]
+        clock = f"{duration(progress.seconds)} so far"
+        if progress.seconds_left is not None:
+            clock += f", {duration(progress.seconds_left)} left"
+        rows.append(_row("time", f"{clock}   learning rate {progress.rate:.2g}", width))
+        now = f"{progress.loss:.2f}   perplexity {perplexity(progress.nll)}"
+        rows.append(_row("loss", now, width, self._losses))
+        return rows
+
+    def _validation_rows(self, width: int) -> list[Text]:
+        last = self._validation
+        if last is None:
+            return []
+        bleu = f"BLEU {last.bleu:.1f}"
+        if self._best is not None:
+            step, best = self._best
+            bleu += "   the best so far" if step == last.step else f"   best {best:.1f} at step {step:,}"
+        # A model that uses the source is lost without it; one that only speaks the language is not.
+        other = f"perplexity {perplexity(last.nll)}   given other sources {perplexity(last.shuffled_nll)}"
+        return [_row("validation", bleu, width, self._bleus), _row("", other, width)]
+
+
+def _bar(progress: Progress, width: int) -> Table | Text:
+    of_all = f" of {progress.total_steps:,}" if progress.total_steps else ""
+    speed = f"{progress.tokens_per_second:,.0f} tokens/s"
+    where = f"epoch {progress.epoch:,}, step {progress.step:,}{of_all}   {speed}"
+    if not progress.total_steps:
+        return _row("", where, width)
+    share = min(1.0, progress.step / progress.total_steps)
+    left = width - display_width(where) - 6
+    if left < 4:
+        return Text(cut(f"{share:4.0%} {where}", width), no_wrap=True)
+    grid = Table.grid(padding=(0, 1))
+    grid.add_row(ProgressBar(total=1.0, completed=share, width=left), f"{share:4.0%}", Text(where))
+    return grid
+
+
+def _row(label: str, text: str, width: int, values: Sequence[float] = ()) -> Text:
+    """Return `label  text  sparkline`, the last as long as there is room."""
+    row = Text(pad_right(label, _LABEL_WIDTH), style="bold", no_wrap=True)
+    room = width - _LABEL_WIDTH
+    row.append(cut(text, room), style="not bold")
+    # Beside each other, the sparklines of loss and BLEU begin in the same column.
+    begin = max(40, display_width(text) + 3)
+    if values and room - begin >= 8:
+        row.append(
+            " " * (begin - display_width(text)) + sparkline(values, room - begin), style="not bold cyan"
+        )
+    return row
+
+
+def _probe_rows(validation: Validation, width: int, room: int) -> list[Text]:
+    """Return the probe sentence, its translation, and as many rows of the attention as there is room for."""
+    texts = (
+        ("source", validation.source),
+        ("reference", validation.reference),
+        ("translation", validation.translation),
+    )
+    rows = [_row(label, printable(text), width) for label, text in texts]
+    lines: list[str] = []
+    if np.size(validation.attention_TS):
+        lines = heat_map(validation.attention_TS, validation.pieces, validation.source_pieces, width)
+        lines = _shortened(lines, len(validation.pieces), room - len(rows))
+    drawn = [Text(line, no_wrap=True) for line in lines]
+    # Blank rows between the parts, if the rest leaves room for them.
+    if room >= len(rows) + len(drawn) + 2:
+        return [Text(), *rows, Text(), *drawn] if drawn else [Text(), *rows]
+    return [*rows, *drawn]
+
+
+def _shortened(lines: list[str], num_rows: int, room: int) -> list[str]:
+    """Return a heat map without its last rows if it is too high, or nothing if little would be left."""
+    excess = len(lines) - room
+    if excess <= 0:
+        return lines
+    num_shown = num_rows - excess - 1  # one line says how many are missing
+    if num_shown < _MIN_MAP_ROWS:
+        return []
+    return [*lines[:num_shown], f"… {num_rows - num_shown} more", *lines[num_rows:]]
+
+
+class ScalarWriter(Protocol):
+    """What we use of TensorBoard."""
+
+    def add_scalar(self, tag: str, data: float, step: int) -> None:
+        """Write one number."""
+
+    def close(self) -> None:
+        """Write what is left."""
+
+
+def tensorboard_writer(folder: Path) -> ScalarWriter | None:
+    """Return a writer of TensorBoard's files, or none if the package is not installed.
+
+    It is TensorBoard's own writer: that of torch is the same with torch around it.
+    """
+    if importlib.util.find_spec("tensorboard") is None:
+        return None
+    writer: ScalarWriter = importlib.import_module("tensorboard.summary").Writer(str(folder))
+    return writer
+
+
+class TensorBoardDisplay:
+    """Every number of a training, for TensorBoard."""
+
+    def __init__(self, writer: ScalarWriter) -> None:
+        self._writer = writer
+
+    def note(self, text: str) -> None:
+        """Leave texts to other displays."""
+
+    def update(self, progress: Progress) -> None:
+        """Write the numbers of an update."""
+        for name in ("loss", "nll", "rate", "tokens_per_second"):
+            self._writer.add_scalar(f"training/{name}", getattr(progress, name), progress.step)
+
+    def validation(self, validation: Validation) -> None:
+        """Write the numbers of a validation."""
+        for name in ("nll", "shuffled_nll", "bleu"):
+            self._writer.add_scalar(f"validation/{name}", getattr(validation, name), validation.step)
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._writer.close()

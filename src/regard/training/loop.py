@@ -1,0 +1,433 @@
+"""The training loop: update, log, validate, save; everything it knows is in `Progress` and on disk."""
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.config import (
+    BatchOptions,
+    CharacterOptions,
+    RecurrentOptions,
+    SubwordOptions,
+    TrainOptions,
+    TransformerOptions,
+    WordOptions,
+)
+from regard.contract import Batch
+from regard.corpus.batches import Batches, Position, resample
+from regard.errors import TrainingError
+from regard.model.build import Model, build_model
+from regard.model.noise import Noise
+from regard.training.checkpoint import Checkpoint, save_checkpoint
+from regard.training.diagnose import Finding, Measured, about_learning, diverging, slower
+from regard.training.display import Display
+from regard.training.display import Progress as Shown
+from regard.training.log import Log
+from regard.training.objective import objective
+from regard.training.optimise import (
+    Place,
+    load_optimiser_state,
+    make_average,
+    make_optimiser,
+    optimiser_state,
+    rate_factor,
+)
+from regard.training.prepare import Prepared
+from regard.training.processes import Processes
+from regard.training.validate import Validated, Validator
+
+_SAVE_SECONDS = 60
+_NLL_MEMORY = 0.98  # of the running mean by which divergence is seen
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The effective configuration of a run."""
+
+    tokenizer: SubwordOptions | WordOptions | CharacterOptions
+    batch: BatchOptions
+    model: TransformerOptions | RecurrentOptions
+    train: TrainOptions
+    seed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all options as plain values."""
+        sections = ("tokenizer", "batch", "model", "train")
+        return {name: getattr(self, name).model_dump() for name in sections} | {"seed": self.seed}
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a run stands between two updates, as far as it is not a tensor."""
+
+    step: int = 0
+    epoch: int = 0
+    epoch_step: int = 0
+    seconds: float = 0.0
+    budget: float | None = None  # steps or seconds that the options give
+    limit: float | None = None  # steps or seconds until the end; None while it is not known
+    plateau_factor: float = 1.0
+    stale: int = 0  # validations since the last improvement
+    plateau_stale: int = 0
+    best_bleu: float = -1.0
+    best_nll: float = float("inf")
+    best_step: int = 0
+    lowest_nll: float = float("inf")
+    running_nll: float | None = None
+    nll_sum: float = 0.0  # of the training tokens since the last validation
+    num_tokens: int = 0
+    log_bytes: int = 0
+    found: list[str] = field(default_factory=list)  # causes already told
+
+
+class Stopped(Exception):  # noqa: N818 - nothing went wrong
+    """A signal asked for the end; the run is saved and can go on."""
+
+    def __init__(self, number: int, step: int) -> None:
+        super().__init__(f"stopped at update {step:,} and saved; the same command goes on from here")
+        self.number = number
+
+
+class Trainer:
+    """One run, from its first update or its last checkpoint to its end."""
+
+    def __init__(
+        self,
+        options: RunOptions,
+        prepared: Prepared,
+        folder: Path,
+        processes: Processes,
+        device: torch.device,
+        display: Display,
+    ) -> None:
+        self.options = options
+        self.prepared = prepared
+        self.folder = folder
+        self.processes = processes
+        self.display = display
+        sizes = prepared.facts.vocab_sizes
+        self.model: Model = build_model(options.model, *sizes, seed=options.seed).to(device)
+        self.parameters = list(self.model.parameters())
+        self.optimiser = make_optimiser(self.model, options.train.optimiser)
+        self.average = make_average(self.model, options.train.average)
+        self.batches = Batches(prepared.shares, options.batch, options.seed)
+        self._budget = options.train.seconds or options.train.steps
+        self.progress = Progress(budget=self._budget, limit=self._budget)
+        self.history: list[Measured] = []
+        self.validator = Validator(prepared, options.batch, self.model)
+        self._autocast = _autocast(options.train, device)
+        epoch_updates = -(-self.batches.num_batches(0) // options.train.accumulate)
+        self.valid_steps = options.train.valid_steps or min(1000, max(250, epoch_updates))
+        self.epoch_updates = epoch_updates
+        self._signal: int | None = None
+        self._reserve_seconds = 0.0
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Become the run of a checkpoint."""
+        parts = {part: _under(part, checkpoint.tensors) for part in ("weight", "optimiser", "average")}
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(parts["weight"][name])
+        load_optimiser_state(self.model, self.optimiser, parts["optimiser"])
+        self.average.load(parts["average"])
+        facts = dict(checkpoint.facts)
+        self.history = [Measured(**measured) for measured in facts.pop("history")]
+        self.progress = Progress(**facts)
+        if self.progress.budget != self._budget:  # the user gives it more time, or less
+            self.progress.budget = self.progress.limit = self._budget
+
+    def save(self, log: Log) -> None:
+        """Write a checkpoint."""
+        log.sync()
+        self.progress.log_bytes = log.num_bytes
+        tensors: dict[str, torch.Tensor] = {
+            f"weight/{name}": tensor for name, tensor in self.model.named_parameters()
+        }
+        tensors |= {
+            f"optimiser/{name}": tensor
+            for name, tensor in optimiser_state(self.model, self.optimiser).items()
+        }
+        tensors |= {f"average/{name}": tensor for name, tensor in self.average.state().items()}
+        facts = asdict(self.progress) | {"history": [asdict(measured) for measured in self.history]}
+        save_checkpoint(self.folder, Checkpoint(self.progress.step, tensors, facts))
+
+    def run(self, keep_best: Callable[[Validated], None]) -> str:
+        """Train to the end and return why it ended; `keep_best` is given every new best."""
+        first = self.processes.is_first
+        log = Log(self.folder, self.progress.log_bytes) if first else None
+        try:
+            with self._signals():
+                return self._run(log, keep_best)
+        finally:
+            if log:
+                log.close()
+
+    def _run(self, log: Log | None, keep_best: Callable[[Validated], None]) -> str:
+        progress = self.progress
+        clock = _Clock(progress.seconds)
+        groups = _grouped(
+            self.batches.iterate(Position(progress.epoch, progress.epoch_step)), self.options.train
+        )
+        saved = time.monotonic()
+        while (reason := self._reason_to_end()) is None:
+            position, group = next(groups)
+            self._update(position, group, clock, log)
+            validated = progress.step % self.valid_steps == 0 or self._reason_to_end() is not None
+            if validated:
+                self._validate(log, keep_best)
+            if log and (validated or self._signal or time.monotonic() - saved > _SAVE_SECONDS):
+                self.save(log)
+                saved = time.monotonic()
+            if self._signal:
+                raise Stopped(self._signal, progress.step)
+        if log:
+            log.clock(progress.step, progress.seconds, clock.speed(0), last=True)
+            log.write("end", step=progress.step, reason=reason)
+            log.sync()
+        return reason
+
+    def _reason_to_end(self) -> str | None:
+        progress, train = self.progress, self.options.train
+        if progress.limit is None:
+            return None
+        if train.seconds:
+            spent, whole = progress.seconds + self._reserve_seconds, progress.limit
+        else:
+            spent, whole = progress.step, progress.limit
+        if spent < whole:
+            return None
+        if whole == self._budget:
+            return "the time is up" if train.seconds else "all updates are made"
+        return f"validation has not improved for {train.patience} times"
+
+    def _share(self) -> float | None:
+        """Return how much of the run is gone by."""
+        progress = self.progress
+        if progress.limit is None:
+            return None
+        if self.options.train.seconds:
+            return progress.seconds / max(1e-9, progress.limit - self._reserve_seconds)
+        return progress.step / progress.limit
+
+    def _update(self, position: Position, group: Sequence[Batch], clock: "_Clock", log: Log | None) -> None:
+        """Make one update from one or more batches."""
+        progress, train, processes = self.progress, self.options.train, self.processes
+        step = progress.step + 1
+        epochs = progress.epoch + progress.epoch_step / (self.epoch_updates * train.accumulate)
+        place = Place(step, epochs, self._share())
+        rate = train.optimiser.rate * rate_factor(train.schedule, place, progress.plateau_factor)
+        for settings in self.optimiser.param_groups:
+            settings["lr"] = rate
+        if train.subword_sampling:
+            group = [
+                resample(batch, self.prepared.tokenizers, train.subword_sampling, _seed(step, number))
+                for number, batch in enumerate(group)
+            ]
+        num_tokens = sum(batch.num_target_tokens for batch in group)
+
+        self.optimiser.zero_grad(set_to_none=True)
+        noise = Noise(self.options.seed, step, processes.rank)
+        loss = nll = 0.0
+        for batch in group:
+            with self._autocast():
+                shard = batch.shard(processes.rank, processes.num_ranks)
+                found = objective(self.model, shard, noise, train.label_smoothing, train.r_drop)
+            (found.smoothed / num_tokens).backward()
+            loss += found.smoothed.item()
+            nll += found.nll.item()
+        mine = [loss, nll, float(self._signal or 0), clock.seconds() if processes.is_first else 0.0]
+        loss, nll, stop, seconds = processes.sum_gradients(self.parameters, mine)
+        loss, nll = loss / num_tokens, nll / num_tokens
+        norm = torch.nn.utils.get_total_norm([p.grad for p in self.parameters if p.grad is not None]).item()
+        if not np.isfinite(loss + norm):
+            raise TrainingError(self._not_finite(step, group))
+        if train.clip_norm is not None and norm > train.clip_norm:
+            torch._foreach_mul_(
+                [p.grad for p in self.parameters if p.grad is not None], train.clip_norm / norm
+            )
+        self.optimiser.step()
+        self.average.after_update(step)
+
+        progress.step, progress.epoch, progress.epoch_step = step, position.epoch, position.step
+        progress.seconds = seconds
+        progress.nll_sum += nll * num_tokens
+        progress.num_tokens += num_tokens
+        if stop:
+            self._signal = int(stop)
+        if log:
+            log.write("update", step=step, epoch=position.epoch, loss=loss, nll=nll, rate=rate, norm=norm,
+                      tokens=num_tokens)  # fmt: skip
+            speed = clock.speed(num_tokens)
+            log.clock(step, seconds, speed)
+            self.display.update(self._shown(loss, nll, rate, speed))
+        self._watch_divergence(nll, log)
+
+    def _watch_divergence(self, nll: float, log: Log | None) -> None:
+        progress = self.progress
+        running = progress.running_nll
+        progress.running_nll = nll if running is None else _NLL_MEMORY * running + (1 - _NLL_MEMORY) * nll
+        finding = diverging(progress.running_nll, progress.lowest_nll, progress.step, self.options.train)
+        progress.lowest_nll = min(progress.lowest_nll, progress.running_nll)
+        if finding:
+            self._tell(finding, log)
+
+    def _shown(self, loss: float, nll: float, rate: float, speed: float) -> Shown:
+        progress = self.progress
+        share, left, total = self._share(), None, None
+        if share:
+            left = progress.seconds / share - progress.seconds if self.options.train.seconds else None
+            total = round(progress.step / share)
+            left = (total - progress.step) * progress.seconds / progress.step if left is None else left
+        return Shown(progress.step, total, progress.epoch, loss, nll, rate, speed, progress.seconds, left)
+
+    def _not_finite(self, step: int, group: Sequence[Batch]) -> str:
+        """Return the message about a loss that is not a number, with the lines that gave it."""
+        lines = [line for batch in group for _, line in self.batches.lines(batch.pairs_B)]
+        shown = ", ".join(map(str, sorted(lines)[:10])) + (", ..." if len(lines) > 10 else "")
+        return (
+            f"the loss or its gradient is not a number at update {step:,} (lines {shown} of the corpus); "
+            f"nothing of it was saved; {slower(self.options.train)}"
+        )
+
+    def _validate(self, log: Log | None, keep_best: Callable[[Validated], None]) -> None:
+        """Validate the averaged weights, keep the best, and let all processes know what follows."""
+        progress, train = self.progress, self.options.train
+        self.average.at_validation()
+        if log:
+            started = time.monotonic()
+            validated = self.validator.validate(self.average.weights())
+            self._reserve_seconds = self.validator.final_cost * (time.monotonic() - started)
+            measured = Measured(
+                progress.step,
+                progress.nll_sum / max(1, progress.num_tokens),
+                validated.nll,
+                validated.shuffled_nll,
+                validated.bleu,
+                validated.entropy,
+            )
+            self.history.append(measured)
+            better = (validated.bleu, -validated.nll) > (progress.best_bleu, -progress.best_nll)
+            improved = better or validated.nll < min((one.nll for one in self.history[:-1]), default=np.inf)
+            lower = validated.nll < min((one.nll for one in self.history[:-1]), default=np.inf)
+            progress.stale = 0 if improved else progress.stale + 1
+            progress.plateau_stale = 0 if lower else progress.plateau_stale + 1
+            if better:
+                progress.best_bleu, progress.best_nll = validated.bleu, validated.nll
+                progress.best_step = progress.step
+                keep_best(validated)
+            log.write(
+                "validation",
+                step=progress.step,
+                nll=validated.nll,
+                bleu=validated.bleu,
+                shuffled_nll=validated.shuffled_nll,
+                entropy=validated.entropy,
+                best=better,
+            )
+            self.display.validation(validated.shown(progress.step, better))
+            self._follow_validation()
+            for finding in about_learning(self.history, self.options.model, train):
+                self._tell(finding, log)
+        progress.nll_sum, progress.num_tokens = 0.0, 0
+        decided = self.processes.tell_all((progress.limit, progress.plateau_factor, self._reserve_seconds))
+        progress.limit, progress.plateau_factor, self._reserve_seconds = decided
+
+    def _follow_validation(self) -> None:
+        """Lower the rate or bring the end nearer if validation has not improved for long."""
+        progress, train = self.progress, self.options.train
+        if train.schedule.kind == "plateau" and progress.plateau_stale >= train.schedule.wait:
+            progress.plateau_factor *= train.schedule.factor
+            progress.plateau_stale = 0
+        if progress.stale < train.patience:
+            return
+        spent = progress.seconds if train.seconds else progress.step
+        descent = train.schedule.descent if train.schedule.kind == "trapezoid" else 0.0
+        sooner = spent / (1 - descent)
+        if progress.limit is None or sooner < progress.limit:
+            progress.limit = max(sooner, spent) if train.seconds else max(progress.step, round(sooner))
+
+    def _tell(self, finding: Finding, log: Log | None) -> None:
+        """Say what is wrong, once; stop where going on is of no use."""
+        kind = finding.cause.split(":")[0]
+        if log and kind not in self.progress.found:
+            self.progress.found.append(kind)
+            log.write("finding", step=self.progress.step, cause=finding.cause, advice=finding.advice)
+            self.display.note(f"{finding.cause}; {finding.advice}")
+        if finding.stop:
+            raise TrainingError(f"{finding.cause}; {finding.advice}")
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Let the first SIGTERM or SIGINT end the run after the update at hand, and a second one at once."""
+
+        def remember(number: int, _: object) -> None:
+            self._signal = number
+            for one, old in before.items():
+                signal.signal(one, old)
+
+        try:
+            before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
+            for one in before:
+                signal.signal(one, remember)
+        except ValueError:  # not in the main thread: whoever started it sees to signals
+            yield
+            return
+        try:
+            yield
+        finally:
+            for one, old in before.items():
+                signal.signal(one, old)
+
+
+class _Clock:
+    """Seconds of the whole run, and the speed over the last ones."""
+
+    def __init__(self, before: float) -> None:
+        self._start = time.monotonic() - before
+        self._last = time.monotonic()
+        self._speed: float | None = None
+
+    def seconds(self) -> float:
+        return time.monotonic() - self._start
+
+    def speed(self, num_tokens: int) -> float:
+        now = time.monotonic()
+        if not num_tokens:
+            return self._speed or 0.0
+        speed = num_tokens / max(1e-9, now - self._last)
+        self._last = now
+        self._speed = speed if self._speed is None else 0.95 * self._speed + 0.05 * speed
+        return self._speed
+
+
+def _grouped(
+    batches: Iterator[tuple[Position, Batch]], options: TrainOptions
+) -> Iterator[tuple[Position, list[Batch]]]:
+    """Return the batches of each update, with the position after the last of them."""
+    while group := list(islice(batches, options.accumulate)):
+        yield group[-1][0], [batch for _, batch in group]
+
+
+def _under(part: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    prefix = f"{part}/"
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _seed(step: int, number: int) -> int:
+    return step * 1009 + number
+
+
+def _autocast(
+    options: TrainOptions, device: torch.device
+) -> Callable[[], contextlib.AbstractContextManager[Any]]:
+    if options.precision == "bfloat16":
+        return lambda: torch.autocast(device.type, torch.bfloat16)
+    return contextlib.nullcontext

@@ -1,0 +1,248 @@
+"""From a user's files to what training reads: inspected, cleaned, split, tokenised, stored.
+
+All of it stands in the folder `data` of a run, which appears whole or not at all:
+the tokenizers, a store for each corpus and one for validation, and `data.json` with the counts and the
+validation pairs as text.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from regard.config import CharacterOptions, SubwordOptions, WordOptions
+from regard.corpus.batches import Share
+from regard.corpus.inspect import Report, clean_pairs, inspect, what_to_clean
+from regard.corpus.read import Corpus, Pair, sample_pairs
+from regard.corpus.split import Split, split_off
+from regard.corpus.store import Store, build_store
+from regard.errors import CorpusError
+from regard.files import writing_folder
+from regard.text.tokenizer import Tokenizer, TokenizerPair
+from regard.vocabulary import NUM_RESERVED
+
+MIN_PAIRS = 50
+_FORMAT = "regard-data/1"
+_MAX_VALIDATION_PAIRS = 1000
+_VALIDATION_SHARE = 20  # one pair in so many, of a small corpus
+_TOKENIZER_PAIRS = 200_000  # teach the tokenizer; more cost time and change little
+_TOO_BROKEN = 0.5
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The corpora of a run: those to train on, with their weights, and one to validate on, if given."""
+
+    corpora: tuple[tuple[Corpus, float], ...]
+    validation: Corpus | None
+    keep_rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What preparation counted."""
+
+    source_language: str | None
+    target_language: str | None
+    num_read: int
+    num_removed: dict[str, int]  # by rule
+    num_held_out: int  # left out of training, being paraphrases of validation pairs
+    num_pairs: int
+    num_validation_pairs: int
+    num_words: int  # of both sides, in the pairs that were read
+    num_shifted: int
+    vocab_sizes: tuple[int, int]
+    rare_share: float  # of the vocabulary that training sees fewer than five times
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What training reads."""
+
+    tokenizers: TokenizerPair
+    shares: tuple[Share, ...]
+    validation: tuple[tuple[str, str], ...]
+    validation_store: Store
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """The corpora, and what is known of them before anything expensive is done."""
+
+    material: Material
+    reports: tuple[Report, ...]
+
+    @property
+    def num_words(self) -> int:
+        """The words of both sides."""
+        return sum(report.num_source_words + report.num_target_words for report in self.reports)
+
+    @property
+    def num_kept(self) -> int:
+        """The pairs that are left after cleaning."""
+        return sum(what_to_clean(report, self.material.keep_rules).num_kept for report in self.reports)
+
+    def readings(self) -> list[Callable[[], Iterator[Pair]]]:
+        """Return how to read the clean pairs of each corpus."""
+        return [
+            partial(clean_pairs, corpus, report, self.material.keep_rules)
+            for (corpus, _), report in zip(self.material.corpora, self.reports, strict=True)
+        ]
+
+
+def inspect_material(material: Material, progress: Progress) -> Inspected:
+    """Return what the corpora hold, or raise an error if nothing can be learnt from them."""
+    corpora = [corpus for corpus, _ in material.corpora] + (
+        [material.validation] if material.validation else []
+    )
+    for corpus in corpora:
+        for _ in corpus.pairs():  # unequal files and broken encodings show in a second
+            pass
+    reports = tuple(inspect(corpus, material.validation, progress) for corpus, _ in material.corpora)
+    for report in reports:
+        _refuse_hopeless(report, material.keep_rules)
+    inspected = Inspected(material, reports)
+    if inspected.num_kept < MIN_PAIRS:
+        read = sum(report.num_pairs for report in reports)
+        raise CorpusError(
+            f"{' and '.join(reports[0].files)}: {inspected.num_kept} good pairs of {read} are too few to "
+            f"learn from; at least {MIN_PAIRS} are needed, and a useful translator takes thousands"
+        )
+    return inspected
+
+
+def _refuse_hopeless(report: Report, keep_rules: Sequence[str]) -> None:
+    names = " and ".join(report.files)
+    if report.unrelated:
+        raise CorpusError(
+            f"{names}: the two sides have nothing in common, as if one were of another text or in another "
+            f"order; compare a few {report.place}s, and see `regard inspect`"
+        )
+    cleaning = what_to_clean(report, keep_rules)
+    if cleaning.num_kept < (1 - _TOO_BROKEN) * report.num_pairs:
+        rule, count = max(cleaning.removed.items(), key=lambda item: item[1])
+        raise CorpusError(
+            f"{names}: {report.num_pairs - cleaning.num_kept:,} of {report.num_pairs:,} pairs have problems, "
+            f"{count:,} of them {rule!r}; see `regard inspect`, and --keep {rule} if they are right after all"
+        )
+
+
+def prepare(
+    inspected: Inspected,
+    folder: Path,
+    options: SubwordOptions | WordOptions | CharacterOptions,
+    seed: int,
+    progress: Progress,
+) -> None:
+    """Write all that training reads into a new folder, whole or not at all."""
+    material, reports = inspected.material, inspected.reports
+    readings = inspected.readings()
+    if material.validation is None:
+        num_pairs = min(_MAX_VALIDATION_PAIRS, inspected.num_kept // _VALIDATION_SHARE)
+        split = split_off(readings, num_pairs, seed)
+    else:
+        split = Split(
+            tuple(sample_pairs(material.validation.pairs(), _MAX_VALIDATION_PAIRS, seed)), frozenset()
+        )
+    # Reading order is not shuffled away by the sample: the same pairs always teach the same tokenizer.
+    taught = sample_pairs(
+        chain.from_iterable(split.keep(read()) for read in readings), _TOKENIZER_PAIRS, seed
+    )
+    if not taught:
+        raise CorpusError(
+            f"{' and '.join(reports[0].files)}: every pair is a paraphrase of a validation pair; "
+            "give a validation set of your own with --valid"
+        )
+    progress("learning the vocabulary", 0, 1)
+    tokenizers = TokenizerPair.learn([p.source for p in taught], [p.target for p in taught], options)
+    progress("learning the vocabulary", 1, 1)
+    with writing_folder(folder, "data.json") as temporary:
+        stores = []
+        for number, (read, report) in enumerate(zip(readings, reports, strict=True)):
+            shown = partial(_show_store, progress, report.num_pairs)
+            place = temporary / f"train-{number}"
+            stores.append(build_store(split.keep(read()), tokenizers, place, on_progress=shown))
+        build_store(split.validation, tokenizers, temporary / "validation")
+        facts = _facts(inspected, split, stores, tokenizers)
+        (temporary / "source.tokenizer").write_bytes(tokenizers.source.to_bytes())
+        (temporary / "target.tokenizer").write_bytes(tokenizers.target.to_bytes())
+        data = {
+            "format": _FORMAT,
+            "weights": [weight for _, weight in material.corpora],
+            "facts": asdict(facts),
+            "validation": [[pair.source, pair.target] for pair in split.validation],
+        }
+        (temporary / "data.json").write_text(json.dumps(data), "utf-8")
+
+
+def _show_store(progress: Progress, num_pairs: int, num_done: int) -> None:
+    progress("tokenising", num_done, num_pairs)
+
+
+def _facts(inspected: Inspected, split: Split, stores: Sequence[Store], tokenizers: TokenizerPair) -> Facts:
+    reports = inspected.reports
+    cleanings = [what_to_clean(report, inspected.material.keep_rules) for report in reports]
+    removed: dict[str, int] = {}
+    for cleaning in cleanings:
+        for rule, count in cleaning.removed.items():
+            removed[rule] = removed.get(rule, 0) + count
+    num_pairs = sum(map(len, stores))
+    num_validated = 0 if inspected.material.validation else len(split.validation)
+    return Facts(
+        reports[0].source_language,
+        reports[0].target_language,
+        sum(report.num_pairs for report in reports),
+        removed,
+        inspected.num_kept - num_pairs - num_validated,
+        num_pairs,
+        len(split.validation),
+        inspected.num_words,
+        removed.get("shift", 0),
+        (tokenizers.source.vocab_size, tokenizers.target.vocab_size),
+        _rare_share(stores, tokenizers),
+    )
+
+
+def _rare_share(stores: Sequence[Store], tokenizers: TokenizerPair) -> float:
+    """Return the share of learnt pieces that training sees fewer than five times, both sides counted."""
+    joint = tokenizers.source is tokenizers.target
+    counts = [
+        np.zeros(tokenizers.source.vocab_size, np.int64),
+        np.zeros(tokenizers.target.vocab_size, np.int64),
+    ]
+    for store in stores:
+        for start in range(0, len(store), 4096):
+            rows = np.arange(start, min(start + 4096, len(store)))
+            for count, side in zip(counts, (store.source, store.target), strict=True):
+                count += np.bincount(side.fetch(rows).flat.astype(np.int64), minlength=len(count))
+        store.release()
+    learnt = [counts[0] + counts[1]] if joint else counts
+    rare = sum(int((count[NUM_RESERVED:] < 5).sum()) for count in learnt)
+    return rare / sum(len(count) - NUM_RESERVED for count in learnt)
+
+
+def load_prepared(folder: Path) -> Prepared:
+    """Return what `prepare` wrote."""
+    data: dict[str, Any] = json.loads((folder / "data.json").read_text("utf-8"))
+    if data["format"] != _FORMAT:
+        raise CorpusError(
+            f"{folder}: has format {data['format']!r}; this version reads {_FORMAT!r}; remove it"
+        )
+    source = Tokenizer.from_bytes((folder / "source.tokenizer").read_bytes())
+    target_bytes = (folder / "target.tokenizer").read_bytes()
+    target = source if target_bytes == source.to_bytes() else Tokenizer.from_bytes(target_bytes)
+    shares = tuple(
+        Share(Store(folder / f"train-{number}"), weight) for number, weight in enumerate(data["weights"])
+    )
+    facts = data["facts"] | {"vocab_sizes": tuple(data["facts"]["vocab_sizes"])}
+    validation = tuple((source, target) for source, target in data["validation"])
+    tokenizers = TokenizerPair(source, target)
+    return Prepared(tokenizers, shares, validation, Store(folder / "validation"), Facts(**facts))

@@ -1,0 +1,70 @@
+"""Several processes that learn as one, started by `torchrun`; alone, everything here does nothing."""
+
+import datetime
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, distributed
+
+# Long enough for one process to inspect and tokenise a large corpus while the others wait. A process that
+# dies is noticed at once: its connections close, and torchrun ends the others.
+_TIMEOUT = datetime.timedelta(hours=12)
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """The processes of a run, and which of them this is."""
+
+    rank: int = 0
+    num_ranks: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process speaks for all: it prepares, validates, logs and saves."""
+        return self.rank == 0
+
+    def sum_gradients(self, parameters: Sequence[Tensor], numbers: Sequence[float]) -> list[float]:
+        """Add up the gradients of all processes in place, and some numbers with them.
+
+        A process whose share of the batch is empty has no gradients: zeros.
+        """
+        if self.num_ranks == 1:
+            return list(numbers)
+        gradients = [
+            torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            for parameter in parameters
+        ]
+        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+        extra = torch.tensor(numbers, dtype=torch.float64, device=flat.device)
+        distributed.all_reduce(flat)
+        distributed.all_reduce(extra)
+        for parameter, summed in zip(
+            parameters, flat.split([gradient.numel() for gradient in gradients]), strict=True
+        ):
+            parameter.grad = summed.view_as(parameter)
+        return extra.tolist()
+
+    def tell_all(self, value: Any) -> Any:
+        """Return the first process's value in all of them."""
+        if self.num_ranks == 1:
+            return value
+        box = [value]
+        distributed.broadcast_object_list(box, src=0)
+        return box[0]
+
+    def end(self) -> None:
+        """Take leave of the others."""
+        if self.num_ranks > 1:
+            distributed.destroy_process_group()
+
+
+def join_processes(device: torch.device) -> Processes:
+    """Join the processes `torchrun` has started, or be alone."""
+    num_ranks = int(os.environ.get("WORLD_SIZE", "1"))
+    if num_ranks == 1:
+        return Processes()
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=_TIMEOUT)
+    return Processes(distributed.get_rank(), num_ranks)

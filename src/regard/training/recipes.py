@@ -1,0 +1,124 @@
+"""The options of a run: a preset's whole recipe, what suits the data, and, above both, what the user says."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from regard.config import nearest, parse
+from regard.errors import ConfigError
+from regard.model.presets import preset
+from regard.training.loop import RunOptions
+
+# How the papers trained, where they say so. Batches are counted in tokens here and in sentences there:
+# 80 sentences (Bahdanau), 64 (Cho) and 128 (Sutskever, Luong) are taken as 25 tokens each.
+_SGD_LUONG = {
+    "optimiser": {"kind": "sgd", "rate": 1.0},
+    "schedule": {"kind": "halving", "first_epoch": 8, "every_epochs": 1},
+    "average": "none",
+    "label_smoothing": 0.0,
+    "clip_norm": 5.0,
+}
+_ADADELTA = {
+    "optimiser": {"kind": "adadelta", "rho": 0.95, "epsilon": 1e-6},
+    "schedule": "constant",
+    "average": "none",
+    "label_smoothing": 0.0,
+    "clip_norm": 1.0,
+}
+_WORDS = {"kind": "word", "vocab_size": 30_000, "unknown": "unk"}
+_RECIPES: dict[str, dict[str, Any]] = {
+    "sutskever2014": {
+        "tokenizer": {"kind": "word", "vocab_size": 80_000, "unknown": "unk"},
+        "batch": {"batch_tokens": 3200},
+        "train": _SGD_LUONG
+        | {
+            "optimiser": {"kind": "sgd", "rate": 0.7},
+            "schedule": {"kind": "halving", "first_epoch": 5, "every_epochs": 0.5},
+        },
+    },
+    "cho2014": {
+        "tokenizer": {"kind": "word", "vocab_size": 15_000, "unknown": "unk"},
+        "batch": {"batch_tokens": 1600},
+        "train": _ADADELTA,
+    },
+    "bahdanau2015": {"tokenizer": _WORDS, "batch": {"batch_tokens": 2000}, "train": _ADADELTA},
+    "luong2015": {
+        "tokenizer": {"kind": "word", "vocab_size": 50_000, "unknown": "unk"},
+        "batch": {"batch_tokens": 3200},
+        "train": _SGD_LUONG,
+    },
+    "vaswani2017": {
+        "tokenizer": {"kind": "bpe", "vocab_size": 37_000},
+        "batch": {"batch_tokens": 25_000},
+        "train": {
+            "optimiser": {"kind": "adam", "rate": 7e-4, "beta1": 0.9, "beta2": 0.98, "epsilon": 1e-9},
+            "schedule": {"kind": "inverse-sqrt", "warmup_steps": 4000},
+            "average": {"kind": "snapshots", "num_snapshots": 5},
+            "label_smoothing": 0.1,
+            "clip_norm": None,
+        },
+    },
+    "regard-rnn": {"train": {"optimiser": {"kind": "adam", "rate": 1e-3}}},
+    "regard-small": {"train": {"optimiser": {"kind": "adam", "rate": 4e-3}}},
+    "regard-base": {"train": {"optimiser": {"kind": "adam", "rate": 2e-3}}},
+}
+_BASE_WORDS = 4_000_000  # of both sides: fewer are learnt better by the small model
+_BASE_SECONDS = 2 * 3600.0
+
+
+def choose_preset(num_words: int, seconds: float | None) -> str:
+    """Return the model that suits a corpus of so many words, both sides counted, and a time."""
+    if num_words < _BASE_WORDS or (seconds is not None and seconds < _BASE_SECONDS):
+        return "regard-small"
+    return "regard-base"
+
+
+def choose_vocab_size(num_words: int) -> int:
+    """Return a vocabulary that grows with the root of the corpus, as its number of different words does.
+
+    Small corpora want small vocabularies (Sennrich & Zhang 2019): a piece seen a few times is not learnt.
+    """
+    wanted = 9 * num_words**0.5
+    return int(min(16_000, max(1000, round(wanted / 500) * 500)))
+
+
+def effective_options(
+    preset_name: str, num_words: int, said: Mapping[str, Mapping[str, Any]], seed: int
+) -> RunOptions:
+    """Return all options of a run; what the user said comes last and wins."""
+    base: dict[str, Any] = {
+        "tokenizer": {},
+        "batch": {},
+        "train": {},
+        "model": preset(preset_name).model_dump(),
+    }
+    values = _merged(_merged(base, _RECIPES[preset_name]), said)
+    if values["tokenizer"].get("kind", "unigram") in ("unigram", "bpe"):
+        values["tokenizer"] = {"vocab_size": choose_vocab_size(num_words)} | values["tokenizer"]
+    return options_of(values | {"seed": seed})
+
+
+def options_of(values: Mapping[str, Any]) -> RunOptions:
+    """Return the options of a run from plain values, such as `RunOptions.to_json` gives."""
+    known = ("tokenizer", "batch", "model", "train")
+    for section in values:
+        if section not in (*known, "seed"):
+            raise ConfigError(f"section {section!r} does not exist; {nearest(section, list(known))}")
+    return RunOptions(seed=values["seed"], **{name: parse(name, values[name]) for name in known})
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with others laid over them; a choice of another kind takes nothing from the one below."""
+    result = dict(under)
+    for key, value in over.items():
+        below = result.get(key)
+        if isinstance(value, str) and isinstance(below, Mapping):
+            value = {"kind": value}
+        other_kind = (
+            isinstance(value, Mapping)
+            and isinstance(below, Mapping)
+            and ("kind" in value and value["kind"] != below.get("kind", value["kind"]))
+        )
+        if isinstance(value, Mapping) and isinstance(below, Mapping) and not other_kind:
+            value = _merged(below, value)
+        result[key] = value
+    return result

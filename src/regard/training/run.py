@@ -1,0 +1,408 @@
+"""A whole training, from two files to a model file: prepare, train, score; the same call again goes on.
+
+The run folder stands beside the model, `fr-en.run` beside `fr-en.regard`:
+
+| file             | holds                                                                  |
+|------------------|------------------------------------------------------------------------|
+| `run.json`       | what was asked for, the effective configuration, what was counted      |
+| `data/`          | tokenizers, stores, validation pairs                                   |
+| `log.jsonl`      | loss and validation of every update; the same after any interruption   |
+| `times.jsonl`    | the clock                                                              |
+| `*.checkpoint`   | the newest two states of the training                                  |
+| `best.regard`    | the best model so far, ready to use                                    |
+| `result.json`    | the final scores, once it is finished                                  |
+"""
+
+import datetime
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import regard
+from regard.corpus.parallel import num_cores
+from regard.corpus.read import Corpus, open_corpus
+from regard.doctor import probe_precisions
+from regard.errors import CheckpointError, ConfigError, OutputError, TrainingError
+from regard.evaluate import Scores, score
+from regard.files import writing
+from regard.model.build import count_parameters
+from regard.modelfile import ModelFile, load_model, save_model
+from regard.result import Translation
+from regard.training.checkpoint import locked, newest_checkpoint
+from regard.training.diagnose import about_data
+from regard.training.display import Display, TensorBoardDisplay, several, tensorboard_writer
+from regard.training.loop import RunOptions, Trainer
+from regard.training.prepare import Material, Prepared, Progress, inspect_material, load_prepared, prepare
+from regard.training.processes import Processes, join_processes
+from regard.training.recipes import choose_preset, effective_options, options_of
+from regard.training.validate import Validated
+from regard.translate import Translator
+
+_FORMAT = "regard-run/1"
+_BUDGET = ("steps", "seconds")
+_BEAM_SIZE = 5
+_SAMPLE_PIECES = 12  # sentences of about this length show best what a model does
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusFiles:
+    """The file or the two files of a corpus, and how often an epoch sees it."""
+
+    paths: tuple[Path, ...]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks for."""
+
+    corpora: tuple[CorpusFiles, ...]
+    out: Path
+    validation: tuple[Path, ...] = ()
+    source_language: str | None = None
+    target_language: str | None = None
+    preset: str | None = None
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    seed: int = 1
+    device: str = "auto"
+    keep_rules: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        return self.out.with_suffix(".run")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the result depends on, files by their contents."""
+        return {
+            "corpora": [
+                {"files": list(map(_file_hash, corpus.paths)), "weight": corpus.weight}
+                for corpus in self.corpora
+            ],
+            "validation": list(map(_file_hash, self.validation)),
+            "languages": [self.source_language, self.target_language],
+            "preset": self.preset,
+            "options": {name: dict(section) for name, section in self.options.items()},
+            "seed": self.seed,
+            "keep": list(self.keep_rules),
+        }
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What came of a training."""
+
+    out: Path
+    reason: str
+    num_updates: int
+    seconds: float
+    scores: Scores
+    samples: tuple[tuple[Translation, str], ...]  # translations of validation sentences, with the references
+
+
+Stages = Callable[[], AbstractContextManager[Progress]]
+
+
+def train(request: Request, display: Display, stages: Stages) -> Trained | None:
+    """Train a translator, or go on with one, and write its model file.
+
+    `stages` opens what is told of the progress of preparation; it is closed before training starts.
+    Of several processes only the first returns what came of it.
+    """
+    device = choose_device(request.device)
+    processes = join_processes(device)
+    try:
+        return _train(request, device, processes, display, stages)
+    except RuntimeError as error:
+        if processes.is_first:
+            raise
+        raise TrainingError("another process of this training has ended; its own message says why") from error
+    finally:
+        processes.end()
+
+
+def _train(
+    request: Request, device: torch.device, processes: Processes, display: Display, stages: Stages
+) -> Trained | None:
+    started = time.monotonic()
+    folder = request.folder
+    with ExitStack() as stack:
+        if processes.is_first:
+            material = _open_material(request)  # mistakes in names show before anything is written
+            _check_free(request)
+            stack.enter_context(locked(folder))
+            finished = _begin(request, material, device, stages)
+            processes.tell_all(finished)
+        else:
+            finished = processes.tell_all(None)
+        if not finished:
+            _learn(request, device, processes, display, started)
+        return _finish(request, display) if processes.is_first else None
+
+
+def _begin(request: Request, material: Material, device: torch.device, stages: Stages) -> bool:
+    """Prepare the run folder, unless that is done; return whether the whole training is done."""
+    folder = request.folder
+    for leftover in folder.glob(".*.part"):  # of a process that was killed
+        shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    asked = request.to_json()
+    path = folder / "run.json"
+    if path.exists():
+        before = _read_json(path)
+        if changed := _changes(_without_budget(before["request"]), _without_budget(asked)):
+            raise ConfigError(
+                f"{folder} holds a training with other settings ({', '.join(changed)}); choose another "
+                "--out, or remove that folder"
+            )
+        if before["request"] == asked:
+            return (folder / "result.json").exists() and request.out.exists()
+        options = options_of(before["config"] | {"train": _with_budget(before["config"]["train"], request)})
+        _write_json(path, before | {"request": asked, "config": options.to_json()})
+        (folder / "result.json").unlink(missing_ok=True)
+        return False
+    # What can be wrong with the options shows before the corpus is read.
+    effective_options(request.preset or "regard-small", 0, request.options, request.seed)
+    with stages() as progress:
+        inspected = inspect_material(material, progress)
+        seconds = request.options.get("train", {}).get("seconds")
+        name = request.preset or choose_preset(inspected.num_words, seconds)
+        options = effective_options(name, inspected.num_words, request.options, request.seed)
+        options = _with_precision(options, device)
+        prepare(inspected, folder / "data", options.tokenizer, request.seed, progress)
+    facts = load_prepared(folder / "data").facts
+    _write_json(
+        path,
+        {
+            "format": _FORMAT,
+            "out": request.out.name,
+            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "regard": regard.__version__,
+            "languages": [facts.source_language, facts.target_language],
+            "preset": name,
+            "threads": min(torch.get_num_threads(), num_cores()),
+            "request": asked,
+            "config": options.to_json(),
+            "facts": asdict(facts) | {"vocab_size": max(facts.vocab_sizes)},
+        },
+    )
+    return False
+
+
+def _learn(
+    request: Request, device: torch.device, processes: Processes, display: Display, started: float
+) -> None:
+    """Train from the beginning or from the newest checkpoint to the end."""
+    folder = request.folder
+    about = _read_json(folder / "run.json")
+    options, prepared = options_of(about["config"]), load_prepared(folder / "data")
+    torch.set_num_threads(about["threads"])  # sums come out differently on another number of them
+    trainer = Trainer(options, prepared, folder, processes, device, display)
+    checkpoint, damaged = newest_checkpoint(folder)
+    if processes.is_first:
+        for line in damaged:
+            display.note(line + "; the one before it is used")
+    if checkpoint is not None:
+        trainer.restore(checkpoint)
+    else:
+        trainer.progress.seconds = time.monotonic() - started
+    if processes.is_first:
+        num_parameters = count_parameters(trainer.model)
+        if "num_parameters" not in about["facts"]:
+            about["facts"] |= {
+                "num_parameters": num_parameters,
+                "num_too_long": trainer.batches.num_too_long(),
+            }
+            _write_json(folder / "run.json", about)
+        _tell_plan(about, trainer, display)
+
+    def keep_best(validated: Validated) -> None:
+        model = _model_file(options, prepared, validated, about, {})
+        save_model(folder / "best.regard", model)
+
+    if processes.is_first and (writer := tensorboard_writer(folder / "tensorboard")):
+        trainer.display = several([display, TensorBoardDisplay(writer)])
+    reason = trainer.run(keep_best)
+    if processes.is_first:
+        done = trainer.progress
+        _write_json(
+            folder / "end.json",
+            {"reason": reason, "step": done.step, "seconds": done.seconds, "best_step": done.best_step},
+        )
+
+
+def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> None:
+    """Say what will be trained on what."""
+    facts, step = about["facts"], trainer.progress.step
+    removed = ", ".join(f"{rule} {count:,}" for rule, count in facts["num_removed"].items())
+    lines = [
+        f"{facts['num_pairs']:,} pairs to train on, {facts['num_validation_pairs']:,} to validate on, of "
+        f"{facts['num_read']:,} read",
+        f"left out: {sum(facts['num_removed'].values()):,} with problems"
+        + (f" ({removed})" if removed else "")
+        + f", {facts['num_held_out']:,} like those of validation, {facts['num_too_long']:,} too long",
+        f"{about['preset']}: {facts['num_parameters']:,} weights, vocabulary {facts['vocab_size']:,}, "
+        f"{trainer.epoch_updates:,} updates an epoch",
+    ]
+    if step:
+        lines = [f"going on from update {step:,}"]
+    for line in lines:
+        display.note(line)
+    if not step:
+        for finding in about_data(trainer.prepared.facts):
+            display.note(f"{finding.cause}; {finding.advice}")
+
+
+def _finish(request: Request, display: Display) -> Trained:
+    """Score the best model by beam search, write the model file, and return what came of it."""
+    folder = request.folder
+    about, prepared = _read_json(folder / "run.json"), load_prepared(folder / "data")
+    best = load_model(folder / "best.regard")
+    end = _read_json(folder / "end.json")
+    display.note("translating the validation set by beam search")
+    sources = [source for source, _ in prepared.validation]
+    references = [target for _, target in prepared.validation]
+    translations = Translator.of(best).translate(sources, beam_size=_BEAM_SIZE)
+    scores = score(
+        [one.text for one in translations],
+        references,
+        sources=sources,
+        target_language=prepared.facts.target_language,
+    )
+    card = {
+        "created": about["created"],
+        "regard": about["regard"],
+        "preset": about["preset"],
+        "data": about["facts"],
+        "training": end,
+        "validation": asdict(scores) | {"beam_size": _BEAM_SIZE},
+    }
+    save_model(request.out, replace(best, card=card))
+    _write_json(folder / "result.json", {"scores": asdict(scores)} | end)
+    pairs = list(zip(translations, references, strict=True))
+    samples = sorted(pairs, key=lambda pair: abs(len(pair[0].source_pieces) - _SAMPLE_PIECES))[:3]
+    return Trained(request.out, end["reason"], end["step"], end["seconds"], scores, tuple(samples))
+
+
+def _model_file(
+    options: RunOptions, prepared: Prepared, validated: Validated, about: dict[str, Any], card: dict[str, Any]
+) -> ModelFile:
+    return ModelFile(
+        options=options.model,
+        weights=validated.weights,
+        tokenizers=prepared.tokenizers,
+        source_language=prepared.facts.source_language,
+        target_language=prepared.facts.target_language,
+        config=about["config"],
+        card=card,
+    )
+
+
+def choose_device(name: str) -> torch.device:
+    """Return the device of this name, or the best there is."""
+    if name == "auto":
+        if torch.cuda.is_available():
+            name = f"cuda:{_local_rank() % torch.cuda.device_count()}"
+        elif torch.backends.mps.is_available():
+            name = "mps"
+        else:
+            name = "cpu"
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"--device {name} cannot be used ({reason}); leave it out, or use cpu") from error
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    return device
+
+
+def _local_rank() -> int:
+    return int(os.environ.get("LOCAL_RANK", "0"))
+
+
+def _with_precision(options: RunOptions, device: torch.device) -> RunOptions:
+    """Return the options with a precision that works here; bfloat16 is tried in another process first."""
+    wanted = options.train.precision
+    if wanted == "auto":
+        has_it = device.type == "cuda" and torch.cuda.is_bf16_supported()
+        wanted = "bfloat16" if has_it else "float32"
+    elif wanted == "bfloat16" and device.type == "cpu":
+        found = probe_precisions()["bfloat16"]
+        if found != "works":
+            raise ConfigError(f"train.precision = 'bfloat16' cannot be used on this machine: it {found}")
+    train = options.train.model_copy(update={"precision": wanted})
+    return RunOptions(options.tokenizer, options.batch, options.model, train, options.seed)
+
+
+def _open_material(request: Request) -> Material:
+    def opened(paths: Sequence[Path]) -> Corpus:
+        return open_corpus(paths, request.source_language, request.target_language)
+
+    return Material(
+        tuple((opened(corpus.paths), corpus.weight) for corpus in request.corpora),
+        opened(request.validation) if request.validation else None,
+        request.keep_rules,
+    )
+
+
+def _check_free(request: Request) -> None:
+    """Raise an error if the model would take the place of something that is not this training's."""
+    if request.out.is_dir():
+        raise OutputError(
+            f"{request.out}: is a folder; name the model file, such as {request.out / 'model.regard'}"
+        )
+    if request.out.suffix in ("", ".run"):
+        raise OutputError(f"{request.out}: name the model file with an ending, such as {request.out}.regard")
+    if request.out.exists() and not (request.folder / "run.json").exists():
+        raise OutputError(f"{request.out}: exists already; choose another --out, or remove it first")
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Return the keys whose values differ."""
+    changed = []
+    for key in sorted(before.keys() | now.keys()):
+        old, new = before.get(key), now.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            changed += _changes(old, new, f"{prefix}{key}.")
+        elif old != new:
+            changed.append(f"{prefix}{key}")
+    return [key.removeprefix("options.") for key in changed]
+
+
+def _without_budget(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return what was asked for without how long to train: a run may go on for longer."""
+    train = {key: value for key, value in asked["options"].get("train", {}).items() if key not in _BUDGET}
+    return asked | {"options": asked["options"] | {"train": train}}
+
+
+def _with_budget(train: dict[str, Any], request: Request) -> dict[str, Any]:
+    said = request.options.get("train", {})
+    return train | {key: said.get(key) for key in _BUDGET}
+
+
+def _file_hash(path: Path) -> dict[str, str]:
+    with path.open("rb") as file:
+        return {"name": path.name, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _write_json(path: Path, values: dict[str, Any]) -> None:
+    with writing(path) as (file,):
+        file.write(json.dumps(values, indent=1, ensure_ascii=False).encode())
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be read; remove the folder and start anew") from error
+    return values

@@ -1,0 +1,119 @@
+"""What a model can do so far: its loss, its BLEU through the users' own Translator, and whether it looks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.config import BatchOptions
+from regard.contract import Batch, Floats
+from regard.corpus.batches import Batches, Share
+from regard.evaluate import score
+from regard.model.build import Model, export_arrays
+from regard.model.engine import TorchEngine, batch_loss
+from regard.result import Translation
+from regard.runtime.build import build_engine
+from regard.training.display import Validation
+from regard.training.prepare import Prepared
+from regard.translate import Translator
+
+_PROBE_WORDS = (6, 12)  # a sentence of this many words is shown with its attention
+
+
+@dataclass(frozen=True)
+class Validated:
+    """What was measured, and the weights it was measured on."""
+
+    nll: float
+    shuffled_nll: float
+    bleu: float
+    entropy: float | None
+    weights: dict[str, Floats]
+    probe: Translation
+    reference: str
+
+    def shown(self, step: int, best: bool) -> Validation:
+        """Return what a display shows of it."""
+        return Validation(
+            step=step,
+            nll=self.nll,
+            bleu=self.bleu,
+            best=best,
+            shuffled_nll=self.shuffled_nll,
+            source=self.probe.source,
+            translation=self.probe.text,
+            reference=self.reference,
+            attention_TS=self.probe.attention_TS,
+            source_pieces=self.probe.source_pieces,
+            pieces=self.probe.pieces,
+        )
+
+
+class Validator:
+    """Validates weights of one model on one set of pairs."""
+
+    final_cost = 4.0  # the last validation, by beam search, takes so many times as long as the others
+
+    def __init__(self, prepared: Prepared, options: BatchOptions, model: Model) -> None:
+        self._model = model
+        self._tokenizers = prepared.tokenizers
+        self._sources = [source for source, _ in prepared.validation]
+        self._references = [target for _, target in prepared.validation]
+        self._language = prepared.facts.target_language
+        self._batches = Batches([Share(prepared.validation_store)], options, seed=0)
+        fewest, most = _PROBE_WORDS
+        fits = (n for n, source in enumerate(self._sources) if fewest <= len(source.split()) <= most)
+        self._probe = next(fits, 0)
+
+    def validate(self, weights: Sequence[Tensor]) -> Validated:
+        """Return what the model can do with these weights, which it has for the time being only."""
+        parameters: list[Tensor] = list(self._model.parameters())
+        own = [parameter.detach().clone() for parameter in parameters]
+        with torch.no_grad():
+            torch._foreach_copy_(parameters, list(weights))
+            nll, shuffled_nll = self._losses()
+            arrays = export_arrays(self._model)
+            if parameters[0].is_cuda:
+                translator = Translator(TorchEngine(self._model), self._tokenizers)
+            else:
+                translator = Translator(build_engine(self._model.options, arrays), self._tokenizers)
+            translations = translator.translate(self._sources, beam_size=1)
+            torch._foreach_copy_(parameters, own)
+        scores = score([one.text for one in translations], self._references, target_language=self._language)
+        return Validated(
+            nll,
+            shuffled_nll,
+            scores.bleu,
+            _entropy(translations),
+            arrays,
+            translations[self._probe],
+            self._references[self._probe],
+        )
+
+    def _losses(self) -> tuple[float, float]:
+        """Return the loss per token, and what it is when each target stands beside another's source."""
+        nll = shuffled_nll = 0.0
+        num_tokens = 0
+        for _, batch in islice(self._batches.iterate(), self._batches.num_batches(0)):
+            nll += batch_loss(self._model, batch, None, 0.0).nll.item()
+            shuffled_nll += batch_loss(self._model, _shuffled(batch), None, 0.0).nll.item()
+            num_tokens += batch.num_target_tokens
+        return nll / num_tokens, shuffled_nll / num_tokens
+
+
+def _shuffled(batch: Batch) -> Batch:
+    return replace(batch, source_BS=np.roll(batch.source_BS, 1, axis=0))
+
+
+def _entropy(translations: Sequence[Translation]) -> float | None:
+    """Return the mean entropy of the attention as a share of the greatest possible; none without one."""
+    shares = []
+    for translation in translations:
+        weights_TS = np.asarray(translation.attention_TS, np.float64)
+        if weights_TS.size and weights_TS.shape[1] > 1:
+            entropy_T = -(weights_TS * np.log(np.maximum(weights_TS, 1e-12))).sum(axis=1)
+            shares.append(float(entropy_T.mean()) / np.log(weights_TS.shape[1]))
+    return float(np.mean(shares)) if shares else None

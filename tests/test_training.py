@@ -1,0 +1,446 @@
+"""One training from the outside: what it leaves behind, and that no interruption shows in it."""
+
+import contextlib
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="training needs torch")
+
+import regard  # noqa: E402
+from regard.config import AverageOptions, OptimiserOptions, ScheduleOptions, SubwordOptions  # noqa: E402
+from regard.errors import ConfigError, CorpusError, OutputError, TrainingError, UnequalError  # noqa: E402
+from regard.modelfile import load_model  # noqa: E402
+from regard.sample import generate  # noqa: E402
+from regard.training.checkpoint import newest_checkpoint  # noqa: E402
+from regard.training.run import CorpusFiles, Request, train  # noqa: E402
+
+TINY = {
+    "hidden_size": 8,
+    "feed_forward_size": 16,
+    "num_heads": 2,
+    "num_encoder_layers": 1,
+    "num_decoder_layers": 1,
+}
+RECURRENT = {"kind": "recurrent", "hidden_size": 8, "embedding_size": 8}
+FAMILIES = {
+    "transformer": ("regard-small", TINY),
+    "bahdanau": ("regard-rnn", RECURRENT),
+    "luong": ("luong2015", {"hidden_size": 8, "embedding_size": 8, "num_layers": 2}),
+    "sutskever": ("sutskever2014", {"hidden_size": 8, "embedding_size": 8}),
+}
+
+
+class Quiet:
+    """A display that shows nothing, remembers notes, and can end the process's work at an update."""
+
+    def __init__(self, end_at=None):
+        self.notes, self.validations, self.end_at = [], [], end_at
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def update(self, progress):
+        if progress.step == self.end_at:
+            raise KeyboardInterrupt
+
+    def validation(self, validation):
+        self.validations.append(validation)
+
+    def close(self):
+        pass
+
+
+@contextlib.contextmanager
+def no_stages():
+    yield lambda stage, done, total: None
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    """French-English pairs of our grammar in two files."""
+    folder = tmp_path_factory.mktemp("corpus")
+    short = (pair for pair in generate(10_000, seed=3) if len(pair.source.split()) <= 8)
+    pairs = list(islice(short, 300))
+    for side in ("source", "target"):
+        name = {"source": "some.fr", "target": "some.en"}[side]
+        (folder / name).write_text("".join(getattr(pair, side) + "\n" for pair in pairs), "utf-8")
+    return folder / "some.fr", folder / "some.en"
+
+
+def request_for(corpus, out, family="transformer", steps=12, **train_options):
+    preset, model = FAMILIES[family]
+    options = {
+        "tokenizer": {"kind": "unigram", "vocab_size": 420},
+        "batch": {"batch_tokens": 400},
+        "model": model,
+        "train": {"steps": steps, "valid_steps": 4, **train_options},
+    }
+    return Request((CorpusFiles(corpus),), out, preset=preset, options=options)
+
+
+def run(request, **quiet):
+    display = Quiet(**quiet)
+    return train(request, display, no_stages), display
+
+
+def end_of(request):
+    """Everything the end of a run is: weights, optimiser and averages, the log."""
+    checkpoint, damaged = newest_checkpoint(request.folder)
+    assert checkpoint is not None and not damaged
+    return checkpoint.tensors, (request.folder / "log.jsonl").read_bytes()
+
+
+def assert_same_end(one, other):
+    tensors, log = end_of(one)
+    other_tensors, other_log = end_of(other)
+    assert tensors.keys() == other_tensors.keys()
+    for name, tensor in tensors.items():
+        assert torch.equal(tensor, other_tensors[name]), name
+    assert log == other_log
+    model, other_model = load_model(one.out), load_model(other.out)
+    assert all(np.array_equal(array, other_model.weights[name]) for name, array in model.weights.items())
+    assert model.card["validation"] == other_model.card["validation"]
+
+
+def kinds_of(union):
+    from typing import get_args
+
+    for cls in get_args(get_args(union)[0]):
+        yield from get_args(cls.model_fields["kind"].annotation)
+
+
+def test_one_call_leaves_a_model_that_translates_as_well_as_it_says(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard")
+    trained, display = run(request)
+    translator = regard.load(request.out)
+    data = json.loads((request.folder / "data" / "data.json").read_text())
+    sources = [source for source, _ in data["validation"]]
+    texts = [one.text for one in translator.translate(sources)]
+    from regard.evaluate import score
+
+    again = score(texts, [target for _, target in data["validation"]], sources=sources, target_language="en")
+    assert again.bleu == trained.scores.bleu
+    result = json.loads((request.folder / "result.json").read_text())
+    assert result["scores"]["bleu"] == trained.scores.bleu and result["step"] == 12
+    assert len(display.validations) == 3
+    assert any("pairs to train on" in note for note in display.notes)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        "transformer",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in FAMILIES if name != "transformer"),
+    ],
+)
+def test_a_resumed_run_is_the_run_never_stopped(corpus, tmp_path, family):
+    whole, broken = (request_for(corpus, tmp_path / name, family) for name in ("a.regard", "b.regard"))
+    run(whole)
+    for stop in (3, 7, 11):
+        with pytest.raises(KeyboardInterrupt):
+            run(broken, end_at=stop)
+    run(broken)
+    assert_same_end(whole, broken)
+
+
+CHOICES = (
+    [{"optimiser": {"kind": kind, "rate": 0.01}} for kind in kinds_of(OptimiserOptions)]
+    + [{"schedule": kind} for kind in kinds_of(ScheduleOptions)]
+    + [{"average": kind} for kind in kinds_of(AverageOptions)]
+    + [
+        {"accumulate": 3},
+        {"r_drop": 1.0},
+        {"subword_sampling": 0.5},
+        {"clip_norm": None},
+        {"clip_norm": 0.01},
+    ]
+    + [{"label_smoothing": 0.0}, {"precision": "float32"}]
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+def test_every_choice_trains_and_resumes(corpus, tmp_path, choice):
+    whole, broken = (
+        request_for(corpus, tmp_path / name, steps=8, **choice) for name in ("a.regard", "b.regard")
+    )
+    run(whole)
+    with pytest.raises(KeyboardInterrupt):
+        run(broken, end_at=6)
+    run(broken)
+    assert_same_end(whole, broken)
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(corpus, tmp_path):
+    whole, broken = (request_for(corpus, tmp_path / name) for name in ("a.regard", "b.regard"))
+    run(whole)
+    with pytest.raises(KeyboardInterrupt):
+        run(broken, end_at=11)
+    newest = max(broken.folder.glob("*.checkpoint"))
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 1
+    newest.write_bytes(data)
+    _, display = run(broken)
+    assert any(newest.name in note and "damaged" in note for note in display.notes)
+    newest.unlink(missing_ok=True)
+    assert_same_end(whole, broken)
+
+
+def test_a_finished_run_is_not_trained_again(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard")
+    first, _ = run(request)
+    written = request.out.read_bytes()
+    again, _ = run(request, end_at=1)
+    assert again.scores == first.scores and request.out.read_bytes() == written
+
+
+def test_more_updates_go_on_where_the_run_ended(corpus, tmp_path):
+    out = tmp_path / "m.regard"
+    run(request_for(corpus, out, steps=8))
+    longer, display = run(request_for(corpus, out, steps=16))
+    assert longer.num_updates == 16 and any("from update 8" in note for note in display.notes)
+
+
+def test_other_settings_in_the_same_place_are_refused(corpus, tmp_path):
+    out = tmp_path / "m.regard"
+    run(request_for(corpus, out))
+    with pytest.raises(ConfigError, match=r"other settings \(train.label_smoothing\)"):
+        run(request_for(corpus, out, label_smoothing=0.3))
+
+
+def test_two_trainings_in_one_folder_are_refused(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard")
+    refused = []
+
+    class Second(Quiet):
+        def update(self, progress):
+            with pytest.raises(OutputError, match="another training is at work"):
+                run(request)
+            refused.append(progress.step)
+
+    train(request, Second(), no_stages)
+    assert len(refused) == 12
+
+
+def test_somebody_elses_file_is_not_overwritten(corpus, tmp_path):
+    out = tmp_path / "m.regard"
+    out.write_text("mine")
+    with pytest.raises(OutputError, match="exists already"):
+        run(request_for(corpus, out))
+    assert out.read_text() == "mine" and list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize(
+    ("lines", "error", "message"),
+    [
+        ((10, 10), CorpusError, "10 are too few"),
+        ((300, 299), UnequalError, "300 lines and .* 299"),
+    ],
+)
+def test_a_corpus_that_cannot_be_learnt_leaves_nothing_behind(corpus, tmp_path, lines, error, message):
+    paths = []
+    for path, count in zip(corpus, lines, strict=True):
+        paths.append(tmp_path / path.name)
+        paths[-1].write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:count]), "utf-8")
+    with pytest.raises(error, match=message):
+        run(request_for(tuple(paths), tmp_path / "m.regard"))
+    assert sorted(tmp_path.iterdir()) == sorted(paths)
+
+
+def test_an_absurd_option_is_named_before_the_corpus_is_read(corpus, tmp_path):
+    with pytest.raises(ConfigError, match=r"train.label_smoothing = 3"):
+        run(request_for(corpus, tmp_path / "m.regard", label_smoothing=3))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_cannot_be_written_is_named(corpus, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="file"):
+        run(request_for(corpus, tmp_path / "file" / "m.regard"))
+
+
+def test_a_loss_that_is_not_a_number_is_named_with_its_lines_and_never_kept(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard", steps=100, clip_norm=None,
+                          optimiser={"kind": "sgd", "rate": 100.0})  # fmt: skip
+    with pytest.raises(TrainingError, match=r"update \d+ \(lines .*\d.*\).*rate=25|diverges"):
+        run(request)
+    assert not request.out.exists()
+    for checkpoint in request.folder.glob("*.checkpoint"):
+        assert checkpoint
+        tensors = newest_checkpoint(request.folder)[0].tensors
+        assert all(torch.isfinite(tensor).all() for tensor in tensors.values())
+
+
+def test_without_improvement_the_descent_begins_and_ends_the_run(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard", steps=None, valid_steps=2, patience=2,
+                          optimiser={"kind": "adam", "rate": 1e-9}, average="none",
+                          schedule={"warmup_steps": 0})  # fmt: skip
+    trained, _ = run(request)
+    assert "has not improved for 2 times" in trained.reason
+    log = [json.loads(line) for line in (request.folder / "log.jsonl").read_text().splitlines()]
+    rates = [line["rate"] for line in log if line["kind"] == "update"]
+    assert rates[-1] < rates[-2]
+
+
+def test_a_time_budget_is_kept(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard", steps=None, valid_steps=50, seconds=8.0)
+    started = time.monotonic()
+    trained, _ = run(request)
+    assert trained.reason == "the time is up" and 5 < time.monotonic() - started < 14
+
+
+def command_for(request, *more):
+    sets = [
+        f"--set={section}.{key}={json.dumps(value) if not isinstance(value, str) else value}"
+        for section, values in request.options.items()
+        for key, value in values.items()
+    ]
+    files = [str(path) for path in request.corpora[0].paths]
+    return [
+        "-m",
+        "regard",
+        "train",
+        *files,
+        "--out",
+        str(request.out),
+        "--preset",
+        request.preset,
+        *sets,
+        *more,
+    ]
+
+
+def start(request, *more):
+    return subprocess.Popen(
+        [sys.executable, *command_for(request, *more)],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_update(request, step):
+    """Return once the log holds this update."""
+    log = request.folder / "log.jsonl"
+    for _ in range(6000):
+        if log.exists() and f'"step": {step},' in log.read_text():
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"no update {step}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_kill_nine_at_any_moment_does_not_show(corpus, tmp_path, family):
+    whole, killed = (
+        request_for(corpus, tmp_path / name, family, steps=40) for name in ("a.regard", "b.regard")
+    )
+    run(whole)
+    rng = random.Random(family)
+    for step in (1, 9, 22):
+        process = start(killed)
+        wait_for_update(killed, step)
+        time.sleep(rng.random() * 0.2)
+        process.kill()
+        process.communicate()
+    process = start(killed)
+    assert process.communicate() and process.returncode == 0
+    assert_same_end(whole, killed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_saves_once_and_the_next_run_goes_on(corpus, tmp_path, number, code):
+    whole, stopped = (
+        request_for(corpus, tmp_path / name, steps=60, valid_steps=30) for name in ("a.regard", "b.regard")
+    )
+    run(whole)
+    process = start(stopped)
+    wait_for_update(stopped, 3)
+    process.send_signal(number)
+    _, errors = process.communicate()
+    assert process.returncode == code and "the same command goes on" in errors
+    assert len(list(stopped.folder.glob("*.checkpoint"))) == 1 and not stopped.out.exists()
+    run(stopped)
+    assert_same_end(whole, stopped)
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_told_and_the_last_checkpoint_stays(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard", steps=8)
+    with pytest.raises(KeyboardInterrupt):
+        run(request, end_at=6)
+    before = newest_checkpoint(request.folder)[0]
+    size = next(request.folder.glob("*.checkpoint")).stat().st_size
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
+
+    process = subprocess.run(
+        [sys.executable, *command_for(request)], preexec_fn=limit, capture_output=True, text=True
+    )
+    assert process.returncode == 2, process.stderr
+    assert process.stderr.count("\n") < 12 and "cannot be written (File too large)" in process.stderr
+    after = newest_checkpoint(request.folder)[0]
+    assert after.step == before.step
+    assert all(torch.equal(after.tensors[name], before.tensors[name]) for name in before.tensors)
+
+
+def torchrun(request, num_processes, *more):
+    """Start torchrun on a free port of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(num_processes),
+         *command_for(request, *more)],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+def losses_of(request):
+    lines = (request.folder / "log.jsonl").read_text().splitlines()
+    return [line["loss"] for line in map(json.loads, lines) if line["kind"] == "update"]
+
+
+@pytest.mark.slow
+def test_two_processes_learn_what_one_learns(corpus, tmp_path):
+    alone, together = (request_for(corpus, tmp_path / name, steps=20) for name in ("a.regard", "b.regard"))
+    for request in (alone, together):
+        request.options["model"].update(dropout=0.0, attention_dropout=0.0, feed_forward_dropout=0.0)
+    run(alone)
+    process = torchrun(together, 2)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert losses_of(together) == pytest.approx(losses_of(alone), abs=1e-5)
+    assert together.out.exists()
+
+
+@pytest.mark.slow
+def test_the_death_of_one_process_ends_the_others(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard", steps=100_000, valid_steps=1000)
+    process = torchrun(request, 2)
+    wait_for_update(request, 5)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    started = time.monotonic()
+    os.kill(int(children[-1]), signal.SIGKILL)
+    process.communicate()
+    assert process.returncode != 0 and time.monotonic() - started < 30
+    for child in children:
+        with contextlib.suppress(FileNotFoundError):
+            assert "State:\tZ" in Path(f"/proc/{child}/status").read_text()
+
+
+def test_subword_options_are_those_asked_for(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard", steps=4)
+    run(request)
+    config = json.loads((request.folder / "run.json").read_text())["config"]
+    assert SubwordOptions(**config["tokenizer"]) == SubwordOptions(kind="unigram", vocab_size=420)
