@@ -7,8 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from small import random_weights, shrink
 
 import regard.sample
+from regard.config import SubwordOptions
+from regard.model.presets import preset
+from regard.modelfile import ModelFile, save_model
+from regard.text.tokenizer import TokenizerPair
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -25,12 +30,23 @@ def blocks(document):
 @pytest.mark.slow
 def test_the_examples_of_a_document_run(document, tmp_path):
     regard.sample.write(tmp_path / "corpus", num_pairs=20_000)
+    write_model(tmp_path / "fr-en.regard")
     for language, code in blocks(document):
         if language == "python":
             done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
             assert done.returncode == 0, f"{code}\n{done.stderr}"
         else:
             check_console(code, tmp_path)
+
+
+def write_model(path):
+    """A model file as the examples find it, small and untrained."""
+    pairs = list(regard.sample.generate(300))
+    sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    tokenizers = TokenizerPair.learn(*sides, SubwordOptions(vocab_size=500))
+    options = shrink(preset("regard-small"))
+    weights = random_weights(options, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+    save_model(path, ModelFile(options, weights, tokenizers, "fr", "en", {}, {}))
 
 
 def check_console(code, folder):

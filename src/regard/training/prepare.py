@@ -29,7 +29,8 @@ from regard.vocabulary import NUM_RESERVED
 MIN_PAIRS = 50
 _FORMAT = "regard-data/1"
 _MAX_VALIDATION_PAIRS = 1000
-_VALIDATION_SHARE = 20  # one pair in so many, of a small corpus
+_MIN_VALIDATION_PAIRS = 15
+_VALIDATION_SHARE = 50  # one pair in so many, between those two
 _TOKENIZER_PAIRS = 200_000  # teach the tokenizer; more cost time and change little
 _TOO_BROKEN = 0.5
 
@@ -146,7 +147,8 @@ def prepare(
     material, reports = inspected.material, inspected.reports
     readings = inspected.readings()
     if material.validation is None:
-        num_pairs = min(_MAX_VALIDATION_PAIRS, inspected.num_kept // _VALIDATION_SHARE)
+        wanted = max(_MIN_VALIDATION_PAIRS, inspected.num_kept // _VALIDATION_SHARE)
+        num_pairs = min(_MAX_VALIDATION_PAIRS, wanted)
         split = split_off(readings, num_pairs, seed)
     else:
         split = Split(

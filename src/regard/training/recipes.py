@@ -57,8 +57,8 @@ _RECIPES: dict[str, dict[str, Any]] = {
             "clip_norm": None,
         },
     },
-    "regard-rnn": {"train": {"optimiser": {"kind": "adam", "rate": 1e-3}}},
-    "regard-small": {"train": {"optimiser": {"kind": "adam", "rate": 4e-3}}},
+    "regard-rnn": {"batch": {"batch_tokens": 2048}, "train": {"optimiser": {"kind": "adam", "rate": 1e-3}}},
+    "regard-small": {"batch": {"batch_tokens": 2048}, "train": {"optimiser": {"kind": "adam", "rate": 4e-3}}},
     "regard-base": {"train": {"optimiser": {"kind": "adam", "rate": 2e-3}}},
 }
 _BASE_WORDS = 4_000_000  # of both sides: fewer are learnt better by the small model
