@@ -37,6 +37,7 @@ class Batch:
 
     @property
     def source_length_B(self) -> Tensor:
+        """The number of real source tokens."""
         return (self.source_BS != PAD).sum(1)
 
     @property
@@ -47,12 +48,16 @@ class Batch:
 
 @dataclass(frozen=True)
 class Contender:
-    """A model, and its loss of a batch prepared beforehand, summed over the target tokens."""
+    """A model, and its loss of a batch prepared beforehand, summed over the target tokens.
+
+    `set_gradients` (batch, target tokens, step) is for those who do not just call `backward`.
+    """
 
     package: str
     model: nn.Module
     prepare: Callable[[Batch], Any]
     loss: Callable[[Any, int], Tensor]
+    set_gradients: Callable[[Any, int, int], None] | None = None
 
 
 class Words(dict[str, int]):
@@ -93,13 +98,19 @@ def initialise(model: nn.Module) -> None:
 
 
 def regard(options: dict[str, Any], vocab_size: int) -> Contender:
-    from regard.config import parse
+    from regard.config import TrainOptions, parse
     from regard.contract import Batch as OwnBatch
     from regard.model.build import build_model
     from regard.model.engine import batch_loss
     from regard.model.noise import Noise
+    from regard.training.workers import Workers, choose_num_workers
 
     model = build_model(parse("model", options), vocab_size, vocab_size)
+    # As `regard train` divides the threads it is given.
+    num_threads = torch.get_num_threads()
+    num_workers = choose_num_workers(num_threads, 4096)
+    torch.set_num_threads(num_threads // num_workers)
+    workers = Workers(model, TrainOptions(label_smoothing=SMOOTHING), 1, num_workers)
 
     def prepare(batch: Batch) -> OwnBatch:
         arrays = (batch.source_BS, batch.target_in_BT, batch.target_out_BT)
@@ -108,7 +119,10 @@ def regard(options: dict[str, Any], vocab_size: int) -> Contender:
     def loss(batch: OwnBatch, step: int) -> Tensor:
         return batch_loss(model, batch, Noise(1, step), SMOOTHING).smoothed
 
-    return Contender("regard", model, prepare, loss)
+    def set_gradients(batch: OwnBatch, num_tokens: int, step: int) -> None:
+        workers.set_gradients([batch], num_tokens, step)
+
+    return Contender("regard", model, prepare, loss, set_gradients)
 
 
 def marian(options: dict[str, Any], vocab_size: int) -> Contender:
@@ -310,7 +324,8 @@ def main() -> None:
     optimiser = torch.optim.AdamW(contender.model.parameters(), 1e-4, betas=(0.9, 0.98), fused=True)
     last = 0.0
 
-    def train() -> None:
+    def learn() -> None:
+        """Train the plain way, as all peers do."""
         nonlocal last
         for step, batch in enumerate(prepared):
             optimiser.zero_grad(set_to_none=True)
@@ -320,7 +335,16 @@ def main() -> None:
             optimiser.step()
         last = loss.item()
 
-    flops = count_flops(train)
+    def train() -> None:
+        if contender.set_gradients is None:
+            return learn()
+        for step, batch in enumerate(prepared):
+            contender.set_gradients(batch, tokens[step], step)
+            nn.utils.clip_grad_norm_(contender.model.parameters(), MAX_NORM)
+            optimiser.step()
+        return None
+
+    flops = count_flops(learn)
     train()
     about = {
         "version": version(contender.package),

@@ -185,8 +185,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("regard.cli.screen._PATIENCE_SECONDS", -1.0)
-    monkeypatch.setattr("regard.cli.screen._LINE_EVERY_SECONDS", -1.0)
+    monkeypatch.setattr("regard.draw.progress._PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr("regard.draw.progress._LINE_EVERY_SECONDS", -1.0)
     assert run(["sample", "--pairs", "2000", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().err.splitlines() == ["making pairs: 50 %", "making pairs: 100 %"]
 

@@ -6,12 +6,12 @@ import pytest
 
 pytest.importorskip("torch", reason="training needs torch")
 
-from regard.config import TrainOptions, TransformerOptions
+from regard.config import TrainOptions
 from regard.training.diagnose import Measured, about_data, about_learning, diverging
 from regard.training.prepare import Facts
 
-MODEL, TRAIN = TransformerOptions(), TrainOptions()
-FACTS = Facts("fr", "en", 10_000, {}, 0, 9_000, 500, 200_000, 0, (4000, 4000), 0.1)
+DROPOUT, TRAIN = 0.1, TrainOptions()
+FACTS = Facts("fr", "en", 10_000, {}, 0, 9_000, 500, 200_000, ("a",), {}, (), 0, (4000, 4000), 0.1)
 
 
 def learnt(*rows):
@@ -20,7 +20,7 @@ def learnt(*rows):
 
 
 def causes(history):
-    return [finding.cause.split(":")[0] for finding in about_learning(history, MODEL, TRAIN)]
+    return [finding.cause.split(":")[0] for finding in about_learning(history, DROPOUT, TRAIN)]
 
 
 def test_a_training_that_goes_well_is_left_alone():
@@ -29,7 +29,7 @@ def test_a_training_that_goes_well_is_left_alone():
 
 
 def test_an_ignored_source_is_found_and_ends_the_run():
-    findings = about_learning(learnt((4.92, 4.92, 4.95), (4.91, 4.91, 4.92), (4.9, 4.9, 4.9)), MODEL, TRAIN)
+    findings = about_learning(learnt((4.92, 4.92, 4.95), (4.91, 4.91, 4.92), (4.9, 4.9, 4.9)), DROPOUT, TRAIN)
     assert "source is ignored" in findings[0].cause and "spread evenly" in findings[0].cause
     assert findings[0].stop and "regard inspect" in findings[0].advice
 
@@ -39,7 +39,7 @@ def test_a_model_that_first_learns_to_speak_is_given_time():
 
 
 def test_over_fitting_is_found_and_the_best_kept():
-    findings = about_learning(learnt((3, 3, 5), (2, 2.8, 6), (1.5, 2.9, 7), (1, 3.1, 8)), MODEL, TRAIN)
+    findings = about_learning(learnt((3, 3, 5), (2, 2.8, 6), (1.5, 2.9, 7), (1, 3.1, 8)), DROPOUT, TRAIN)
     assert [finding.stop for finding in findings] == [False]
     assert "over-fitting" in findings[0].cause and "model.dropout=0.2" in findings[0].advice
 

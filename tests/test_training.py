@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -19,7 +20,14 @@ torch = pytest.importorskip("torch", reason="training needs torch")
 
 import regard  # noqa: E402
 from regard.config import AverageOptions, OptimiserOptions, ScheduleOptions, SubwordOptions  # noqa: E402
-from regard.errors import ConfigError, CorpusError, OutputError, TrainingError, UnequalError  # noqa: E402
+from regard.errors import (  # noqa: E402
+    CheckpointError,
+    ConfigError,
+    CorpusError,
+    OutputError,
+    TrainingError,
+    UnequalError,
+)
 from regard.modelfile import load_model  # noqa: E402
 from regard.sample import generate  # noqa: E402
 from regard.training.checkpoint import newest_checkpoint  # noqa: E402
@@ -437,6 +445,118 @@ def test_the_death_of_one_process_ends_the_others(corpus, tmp_path):
     for child in children:
         with contextlib.suppress(FileNotFoundError):
             assert "State:\tZ" in Path(f"/proc/{child}/status").read_text()
+
+
+def call(*arguments, folder):
+    done = subprocess.run(
+        [sys.executable, "-m", "regard", "train", *map(str, arguments)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_command_takes_several_corpora_a_validation_set_and_a_configuration(corpus, tmp_path):
+    lines = [path.read_text("utf-8").splitlines() for path in corpus]
+    rows = [f"{source}\t{target}\n" for source, target in zip(*lines, strict=True)]
+    (tmp_path / "main.fr-en.tsv").write_text("fr\ten\n" + "".join(rows[:150]), "utf-8")
+    (tmp_path / "more.fr-en.tsv").write_text("fr\ten\n" + "".join(rows[150:270]), "utf-8")
+    (tmp_path / "dev.fr-en.tsv").write_text("fr\ten\n" + "".join(rows[270:]), "utf-8")
+    (tmp_path / "run.toml").write_text(
+        '[train]\nsteps = 3\naverage = "none"\nclip_norm = "none"\n[model]\nhidden_size = 8\n'
+    )
+    code, said = call(
+        "main.fr-en.tsv", "--also", "more.fr-en.tsv", "2", "--valid", "dev.fr-en.tsv", "--config", "run.toml",
+        "--set", "tokenizer=bpe", "--vocab", "420", "--keep", "numbers", "--steps", "4", "--out", "m.regard",
+        "--source", "fr", "--target", "en", "--seed", "5", folder=tmp_path,
+    )  # fmt: skip
+    assert code == 0, said
+    about = json.loads((tmp_path / "m.run" / "run.json").read_text())
+    assert about["facts"]["num_validation_pairs"] == 30 and about["facts"]["num_pairs"] <= 270
+    config = about["config"]
+    assert config["tokenizer"]["kind"] == "bpe" and config["train"]["clip_norm"] is None
+    assert (
+        config["train"]["average"] == {"kind": "none"}
+        and config["train"]["steps"] == 4
+        and config["seed"] == 5
+    )
+    assert load_model(tmp_path / "m.regard").config == config
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--seed", "-1"], "seed = -1"),
+        (["--keep", "nubers"], "'nubers' is not a rule"),
+        (["--also", "a.fr", "a.en", "0"], "weight 0.0 of a.fr a.en"),
+        (["--set", "tokenizer.joint=false"], "model.tie = 'all' needs one vocabulary"),
+        (["--set", "model.source=features"], "cannot be trained on text"),
+        (
+            ["--set", "model.positions.kind=learned", "--set", "batch.max_tokens=500"],
+            "set batch.max_tokens = 256",
+        ),
+        (["--set", "train.schedule=cosine"], "must know the end"),
+        (["--time", "5"], "--time 5 is not valid"),
+        (["--preset", "bahdanau"], "did you mean 'bahdanau2015'"),
+        (["--device", "tpu9"], "--device tpu9 cannot be used"),
+        (["--config", "none.toml"], "none.toml: cannot be read"),
+        (["--set", "modle.dropout=0.2"], "section 'modle' does not exist; did you mean 'model'?"),
+    ],
+)
+def test_a_mistake_is_one_line_before_anything_is_read(corpus, tmp_path, arguments, message):
+    for path, name in zip(corpus, ("a.fr", "a.en"), strict=True):
+        (tmp_path / name).write_bytes(path.read_bytes())
+    code, said = call("a.fr", "a.en", "--out", "m.regard", *arguments, folder=tmp_path)
+    assert code == 2 and message in said and said.count("\n") == 1, said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.en", "a.fr"]
+
+
+def test_settings_may_change_while_nothing_has_been_learnt(corpus, tmp_path):
+    out = tmp_path / "m.regard"
+    with pytest.raises(KeyboardInterrupt):
+        run(request_for(corpus, out), end_at=1)
+    trained, _ = run(request_for(corpus, out, label_smoothing=0.3))
+    assert trained.num_updates == 12
+
+
+def test_only_damaged_checkpoints_are_an_error_and_stay(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard")
+    with pytest.raises(KeyboardInterrupt):
+        run(request, end_at=11)
+    damaged = sorted(request.folder.glob("*.checkpoint"))
+    for path in damaged:
+        path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match="and so is every other"):
+        run(request)
+    assert sorted(request.folder.glob("*.checkpoint")) == damaged
+
+
+def test_less_time_than_preparation_takes_still_gives_a_model(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard", steps=None, seconds=0.01)
+    trained, _ = run(request)
+    assert trained.num_updates == 1 and request.out.exists()
+
+
+def test_validation_pairs_that_are_too_long_are_left_out(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard", steps=4)
+    request.options["batch"]["max_tokens"] = 12
+    run(request)
+    data = json.loads((request.folder / "data" / "data.json").read_text())
+    assert 2 <= len(data["validation"]) < 15
+
+
+def test_a_small_corpus_is_not_used_up_by_validation_for_a_large_one(corpus, tmp_path):
+    small = tuple(tmp_path / path.name for path in corpus)
+    for path, copy in zip(corpus, small, strict=True):
+        copy.write_text("".join(path.read_text("utf-8").splitlines(keepends=True)[:60]), "utf-8")
+    request = request_for(small, tmp_path / "m.regard", steps=4)
+    request = replace(request, corpora=(*request.corpora, CorpusFiles(corpus)))
+    run(request)
+    facts = json.loads((request.folder / "run.json").read_text())["facts"]
+    assert facts["num_validation_pairs"] <= 15
 
 
 def test_subword_options_are_those_asked_for(corpus, tmp_path):

@@ -1,9 +1,11 @@
 """Neural machine translation that shows where it looks."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from regard.training.run import Trained
     from regard.translate import Translator
 
 __version__ = "0.1.0"
@@ -14,3 +16,48 @@ def load(path: str | Path) -> "Translator":
     from regard.translate import Translator  # here, so that `import regard` costs nothing
 
     return Translator.open(Path(path))
+
+
+def train(
+    *files: str | Path,
+    out: str | Path,
+    valid: Sequence[str | Path] = (),
+    preset: str | None = None,
+    seed: int = 1,
+    device: str = "auto",
+    tokenizer: Mapping[str, Any] | None = None,
+    batch: Mapping[str, Any] | None = None,
+    model: Mapping[str, Any] | None = None,
+    train: Mapping[str, Any] | None = None,
+) -> "Trained":
+    """Train a translator from two plain files or one TMX, PO, TSV ... file, and write its model file.
+
+    Options by section: `train={"steps": 1000}, model={"dropout": 0.2}`. Called again, it goes on. For more
+    (several corpora, languages, displays) see `regard.training.run.train`.
+    """
+    from regard.training import load_torch
+
+    load_torch()
+    from regard.draw.progress import progress
+    from regard.training.display import open_display
+    from regard.training.run import CorpusFiles, Request
+    from regard.training.run import train as run
+
+    sections = {"tokenizer": tokenizer, "batch": batch, "model": model, "train": train}
+    request = Request(
+        corpora=(CorpusFiles(tuple(map(Path, files))),),
+        out=Path(out),
+        validation=tuple(map(Path, valid)),
+        preset=preset,
+        options={name: section for name, section in sections.items() if section},
+        seed=seed,
+        device=device,
+    )
+    display = open_display()
+    try:
+        trained = run(request, display, progress)
+    finally:
+        display.close()
+    if trained is None:
+        raise RuntimeError("regard.train is for one process; under torchrun use `regard train`")
+    return trained

@@ -29,6 +29,17 @@ class Options(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _none_by_name(cls, values: Any) -> Any:
+        """Let `none` stand for no value where there may be none; TOML has no other word for it."""
+        if not isinstance(values, Mapping):
+            return values
+        optional = {
+            name for name, field in cls.model_fields.items() if type(None) in get_args(field.annotation)
+        }
+        return {key: None if key in optional and value == "none" else value for key, value in values.items()}
+
 
 def _named(first: str, **synonyms: str) -> BeforeValidator:
     """Let a bare word stand for a choice of that kind, and no kind for the first one."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.cli.screen import progress
+from regard.draw.progress import progress
 
 if TYPE_CHECKING:
     from regard.corpus.inspect import Cleaning, Report

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from regard.cli.screen import progress
+from regard.draw.progress import progress
 from regard.errors import ConfigError
 
 NAME = "sample"

@@ -7,8 +7,9 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.cli.screen import progress
-from regard.errors import ConfigError, MissingExtraError
+from regard.draw.progress import progress
+from regard.errors import ConfigError
+from regard.training import load_torch
 
 if TYPE_CHECKING:
     from regard.training.run import CorpusFiles, Trained
@@ -70,14 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Train, and print what came of it."""
     options = _options(arguments)
-    # Threads that wait for one another must sleep and not spin: beside one other busy program, two spinning
-    # threads on two cores train twenty times slower. Read when torch loads.
-    os.environ.setdefault("GOMP_SPINCOUNT", "0")
-    try:
-        import torch  # noqa: F401 - the only heavy part, and an extra
-    except ImportError as error:
-        raise MissingExtraError("training", "train") from error
-    from regard.training.display import open_display
+    load_torch()
+    from regard.training.display import open_display, several
     from regard.training.loop import Stopped
     from regard.training.run import CorpusFiles, Request, train
 
@@ -93,7 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
         device=arguments.device,
         keep_rules=tuple(arguments.keep),
     )
-    display = open_display()
+    speaks = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun, the first
+    display = open_display() if speaks else several([])
     try:
         trained = train(request, display, progress)
     except Stopped as stopped:
@@ -118,17 +114,18 @@ def _options(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
             raise ConfigError(f"{arguments.config}: is not TOML ({error})") from error
     for setting in arguments.set:
         key, equals, text = setting.partition("=")
-        if not equals or "." not in key:
+        if not equals:
             raise ConfigError(f"--set {setting} is not valid; write section.key=value")
         _put(values, key.split("."), _value(text))
-    if arguments.time:
-        _put(values, ["train", "seconds"], _seconds(arguments.time))
-    if arguments.steps is not None:
+    if arguments.time or arguments.steps is not None:
+        _put(values, ["train", "seconds"], _seconds(arguments.time) if arguments.time else None)
         _put(values, ["train", "steps"], arguments.steps)
     if arguments.vocab is not None:
         _put(values, ["tokenizer", "vocab_size"], arguments.vocab)
     for name, section in values.items():
-        if not isinstance(section, dict):
+        if isinstance(section, str):
+            values[name] = {"kind": section}  # as everywhere, a bare word stands for the kind
+        elif not isinstance(section, dict):
             raise ConfigError(f"{name} = {section!r} is not valid; options stand in sections, as in [train]")
     return values
 
@@ -145,8 +142,6 @@ def _put(values: dict[str, Any], path: list[str], value: Any) -> None:
 
 def _value(text: str) -> Any:
     """Return a value as TOML would read it, or the text itself."""
-    if text == "none":
-        return None
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -189,8 +184,8 @@ def _report(trained: "Trained") -> None:
         print(f"{words:>19}   {row.num_sentences:9,}   {row.bleu:4.1f}")
     for translation, reference in trained.samples:
         print(f"\nsource      {translation.source}\ntranslation {translation.text}\nreference   {reference}")
-    first = trained.samples[0][0]
-    if first.attention_TS.size:
-        print()
-        print("\n".join(heat_map(first.attention_TS, first.pieces, first.source_pieces, 80)))
+    for first, _ in trained.samples[:1]:
+        if first.attention_TS.size:
+            print()
+            print("\n".join(heat_map(first.attention_TS, first.pieces, first.source_pieces, 80)))
     print(f"\nwrote {trained.out}")

@@ -1,14 +1,15 @@
 """A validation set that training has not seen: no sentence of it, nor of its paraphrases, stays behind."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
+import regex
+
 from regard.corpus.read import Pair, sample_pairs
 from regard.text.normalize import normalize
 
-_NOT_LETTERS = re.compile(r"[\W\d_]+")
+_NOT_LETTERS = regex.compile(r"[^\p{L}\p{M}]+")
 
 Reading = Callable[[], Iterable[Pair]]  # the pairs of a corpus, from the start at each call
 
@@ -44,13 +45,11 @@ def split_off(readings: Sequence[Reading], num_pairs: int, seed: int) -> Split:
 
 
 def _keys(pair: Pair) -> set[int]:
-    """Return a number for each side; a side without letters has none."""
-    sides = ((0, pair.source), (1, pair.target))
-    letters = ((side, _NOT_LETTERS.sub("", normalize(text).casefold())) for side, text in sides)
-    return {
-        int.from_bytes(
-            blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, salt=bytes([side])).digest()
-        )
-        for side, text in letters
-        if text
-    }
+    """Return a number for each side, of its letters if it has any."""
+    return {_key(0, normalize(pair.source)), _key(1, normalize(pair.target))}
+
+
+def _key(side: int, text: str) -> int:
+    letters = _NOT_LETTERS.sub("", text.casefold()) or text
+    data = letters.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(data, digest_size=8, salt=bytes([side])).digest())

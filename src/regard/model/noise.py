@@ -66,3 +66,10 @@ class Noise:
 def dropout(x: Tensor, prob: float, noise: Noise | None, *, shared: int | None = None) -> Tensor:
     """Return x after dropout, or x itself where there is no noise."""
     return x if noise is None else noise.dropout(x, prob, shared=shared)
+
+
+def add_dropout(x: Tensor, y: Tensor, prob: float, noise: Noise | None) -> Tensor:
+    """Return x plus y after dropout, in one pass."""
+    if noise is None or prob == 0:
+        return x + y
+    return torch.addcmul(x, y, noise.keep(y.shape, prob).to(y))

@@ -12,7 +12,7 @@ from torch.nn import functional
 from regard.config import TransformerOptions
 from regard.contract import Probe, check_length, unseen
 from regard.model.embed import Embedding, build_source, sinusoids
-from regard.model.noise import Noise, dropout
+from regard.model.noise import Noise, add_dropout, dropout
 from regard.model.output import Said
 
 
@@ -79,7 +79,8 @@ class Heads(nn.Module):
         """Return each of the matrices side by side in the last axis as (B, N, T, D)."""
         size = len(self.W_O)
         parts = projected_BTX.unflatten(-1, (-1, self.num_heads, size // self.num_heads))
-        return parts.permute(2, 0, 3, 1, 4).unbind()
+        # One copy here saves the products of `attend` three, and as many going backward.
+        return parts.permute(2, 0, 3, 1, 4).contiguous().unbind()
 
     def attend(
         self,
@@ -97,7 +98,9 @@ class Heads(nn.Module):
         scaled_BNTD = query_BNTD * (1 / math.sqrt(query_BNTD.shape[-1]))
         scores_BNTS = probe(f"{name}.scores", scaled_BNTD @ keys_BNSD.transpose(-1, -2))
         seen_B1TS = probe(f"{name}.seen", seen_B1TS)
-        weights_BNTS = torch.softmax(scores_BNTS.masked_fill(~seen_B1TS, float("-inf")), dim=-1)
+        # A sum, not `masked_fill`: it has no backward to compute.
+        hidden_B1TS = torch.zeros_like(seen_B1TS, dtype=scores_BNTS.dtype).masked_fill_(~seen_B1TS, -math.inf)
+        weights_BNTS = torch.softmax(scores_BNTS + hidden_B1TS, dim=-1)
         weights_BNTS = probe(f"{name}.weights", weights_BNTS)
         heads_BNTD = probe(f"{name}.heads", dropout(weights_BNTS, self.prob, noise) @ values_BNSD)
         mixed_BTH = functional.linear(heads_BNTD.transpose(1, 2).flatten(2), self.W_O)
@@ -165,7 +168,7 @@ class Residual(nn.Module):
 
     def leave(self, x_BTH: Tensor, output_BTH: Tensor, noise: Noise | None) -> Tensor:
         """Return the sum with the sub-layer's output."""
-        sum_BTH = x_BTH + dropout(output_BTH, self.prob, noise)
+        sum_BTH = add_dropout(x_BTH, output_BTH, self.prob, noise)
         return sum_BTH if self.pre else self.norm(sum_BTH)
 
 

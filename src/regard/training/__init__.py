@@ -1,1 +1,16 @@
 """Training: from a prepared corpus to a model, and the record of how it went."""
+
+import os
+
+from regard.errors import MissingExtraError
+
+
+def load_torch() -> None:
+    """Import torch as training wants it, or say how to install it."""
+    # Threads that wait for one another must sleep and not spin: beside one other busy program, two spinning
+    # threads on two cores train twenty times slower. Read when torch loads.
+    os.environ.setdefault("GOMP_SPINCOUNT", "0")
+    try:
+        import torch  # noqa: F401 - the only heavy part, and an extra
+    except ImportError as error:
+        raise MissingExtraError("training", "train") from error

@@ -38,26 +38,34 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
     """Write a checkpoint whole or not at all, and remove those that are no longer needed."""
     # One key: several would be written in an order that changes from process to process.
     header = {"regard": json.dumps({"format": _FORMAT, "facts": checkpoint.facts}, sort_keys=True)}
-    # Tied or sliced tensors share memory, which safetensors refuses: each is written on its own.
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
     data = safetensors.torch.save(tensors, header)
     path = folder / f"step-{checkpoint.step:08}.{_hash(data)}.checkpoint"
     with writing(path) as (file,):
         file.write(data)
     sync_folder(folder)
-    for _, old in sorted(_found(folder), reverse=True)[_KEPT:]:
+    # A file of a later step can only be a damaged one, which this run has passed over.
+    before = sorted((found for found in _found(folder) if found[0] <= checkpoint.step), reverse=True)
+    for _, old in before[_KEPT:]:
         old.unlink(missing_ok=True)
 
 
 def newest_checkpoint(folder: Path) -> tuple[Checkpoint | None, list[str]]:
-    """Return the newest checkpoint that is whole, and a line about each newer one that is damaged."""
+    """Return the newest checkpoint that is whole, and a line about each newer one that is damaged.
+
+    If there are only damaged ones, that is an error: to begin anew would throw away what they can still tell.
+    """
     damaged: list[str] = []
     for step, path in sorted(_found(folder), reverse=True):
         try:
-            return _read(step, path), damaged
+            checkpoint = _read(step, path)
         except CheckpointError as error:
             damaged.append(str(error))
-    return None, damaged
+            continue
+        return checkpoint, damaged
+    if damaged:
+        raise CheckpointError(f"{damaged[0]}, and so is every other; remove {folder} to begin anew")
+    return None, []
 
 
 def _found(folder: Path) -> Iterator[tuple[int, Path]]:
@@ -102,19 +110,21 @@ def locked(folder: Path) -> Iterator[None]:
         file = (folder / "lock").open("a+b")
     except OSError as error:
         raise OutputError(f"{folder}: cannot be written ({error.strerror}); choose another --out") from error
-    with file:
-        try:
-            _lock(file)
-        except OSError as error:
-            raise OutputError(
-                f"{folder}: another training is at work in it; wait for it, or choose another --out"
-            ) from error
-        try:
+    mine = False
+    try:
+        with file:
+            try:
+                _lock(file)
+            except OSError as error:
+                raise OutputError(
+                    f"{folder}: another training is at work in it; wait for it, or choose another --out"
+                ) from error
+            mine = True
             yield
-        finally:
-            if [path.name for path in folder.iterdir()] == ["lock"]:  # nothing came of it
-                (folder / "lock").unlink()
-                folder.rmdir()
+    finally:
+        if mine and [path.name for path in folder.iterdir()] == ["lock"]:  # nothing came of it
+            (folder / "lock").unlink()
+            folder.rmdir()
 
 
 def _lock(file: IO[bytes]) -> None:

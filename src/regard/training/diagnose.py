@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from regard.config import RecurrentOptions, TrainOptions, TransformerOptions
+from regard.config import TrainOptions
 from regard.training.prepare import Facts
 
 _SMALL_PAIRS = 2000
 _RARE_SHARE = 0.5
-_MIN_STEPS = 500  # a model first learns to speak and only then to look
+_BLIND_STEPS = 1000  # a model first learns to speak and only then to look
 _PATIENCE = 3  # validations in a row that must agree
 _BLIND_GAP = 0.02  # of the loss: less than this with other sources, and the source does not matter
 _STALLED = 0.01
@@ -54,7 +54,7 @@ def about_data(facts: Facts) -> list[Finding]:
             Finding(
                 f"the vocabulary is too large for the data: {facts.rare_share:.0%} of its pieces are seen "
                 "fewer than five times",
-                f"try --vocab {smaller}",
+                f"try another --out with --vocab {smaller}",
             )
         )
     if facts.num_shifted:
@@ -80,19 +80,20 @@ def diverging(nll: float, lowest_nll: float, step: int, options: TrainOptions) -
 
 def slower(options: TrainOptions) -> str:
     """Return the advice against steps that are too long."""
-    return f"try --set train.optimiser.rate={options.optimiser.rate / 4:.2g}"
+    return f"try another --out with --set train.optimiser.rate={options.optimiser.rate / 4:.2g}"
 
 
-def about_learning(
-    history: Sequence[Measured], model: RecurrentOptions | TransformerOptions, options: TrainOptions
-) -> list[Finding]:
+def about_learning(history: Sequence[Measured], dropout: float, options: TrainOptions) -> list[Finding]:
     """Return what the validations so far say, newest last."""
-    if len(history) < _PATIENCE or history[-1].step < _MIN_STEPS:
-        return []
-    recent = history[-_PATIENCE:]
     findings = []
-    if all(_is_blind(one) for one in recent) and recent[-1].nll > recent[0].nll * (1 - _STALLED):
-        findings.append(_blind(recent[-1], model, options))
+    long_ago = [number for number, one in enumerate(history) if one.step <= history[-1].step - _BLIND_STEPS]
+    if long_ago:
+        since = history[long_ago[-1] :]
+        if all(map(_is_blind, since)) and since[-1].nll > since[0].nll * (1 - _STALLED):
+            findings.append(_blind(since[-1], options))
+    if len(history) < _PATIENCE:
+        return findings
+    recent = history[-_PATIENCE:]
     best = min(one.nll for one in history)
     rising = all(late.nll > early.nll for early, late in pairwise(recent))
     if rising and recent[-1].nll > best * 1.03 and recent[-1].train_nll < recent[0].train_nll:
@@ -100,7 +101,7 @@ def about_learning(
             Finding(
                 f"over-fitting: the loss on validation rises ({best:.2f} to {recent[-1].nll:.2f}) while that "
                 f"on training falls ({recent[-1].train_nll:.2f})",
-                f"more data, or --set model.dropout={min(0.5, round(model.dropout + 0.1, 2))}; "
+                f"more data, or --set model.dropout={min(0.5, round(dropout + 0.1, 2))}; "
                 "the best model so far is kept",
             )
         )
@@ -111,7 +112,7 @@ def _is_blind(measured: Measured) -> bool:
     return measured.shuffled_nll - measured.nll < _BLIND_GAP * measured.nll
 
 
-def _blind(last: Measured, model: RecurrentOptions | TransformerOptions, options: TrainOptions) -> Finding:
+def _blind(last: Measured, options: TrainOptions) -> Finding:
     flat = last.entropy is not None and last.entropy > 0.9
     looked = "; its attention is spread evenly" if flat else ""
     cause = (

@@ -97,7 +97,7 @@ class Run:
     folder: Path
     out: str
     created: str
-    languages: tuple[str, ...]
+    languages: tuple[str | None, ...]
     preset: str | None
     config: dict[str, Any]
     facts: dict[str, Any]
@@ -182,7 +182,7 @@ def read_run(folder: Path) -> Run:
         if record["format"] != FORMAT:
             raise ValueError(f"format is {record['format']!r}, not {FORMAT!r}; is there a newer regard?")
         out, created = _text(record["out"]), _text(record["created"])
-        languages = tuple(map(_text, record["languages"]))
+        languages = tuple(None if one is None else _text(one) for one in record["languages"])
         preset = None if record["preset"] is None else _text(record["preset"])
         config, facts = _object(record["config"]), _object(record["facts"])
     log = _read_log(folder / LOG_FILE)

@@ -1,12 +1,16 @@
 """The log of a run: JSON lines that a resumed run continues as if it had never stopped."""
 
+import contextlib
 import json
 import os
 import time
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from regard.errors import CheckpointError, OutputError
+from regard.training.history import LOG_FILE, TIMES_FILE
 
 _CLOCK_SECONDS = 5.0
 
@@ -14,8 +18,8 @@ _CLOCK_SECONDS = 5.0
 class Log:
     """`log.jsonl`: what is a function of data, options and seed. `times.jsonl`: what the clock says."""
 
-    def __init__(self, folder: Path, num_bytes: int) -> None:
-        self._path = folder / "log.jsonl"
+    def __init__(self, folder: Path, num_bytes: int, step: int) -> None:
+        self._path = folder / LOG_FILE
         try:
             self._file = self._path.open("ab")
             size = self._file.seek(0, os.SEEK_END)
@@ -25,10 +29,9 @@ class Log:
                     "put the whole file back, or start anew with another --out"
                 )
             self._file.truncate(num_bytes)  # what came after the checkpoint comes again
-            self._times = (folder / "times.jsonl").open("a+b")
+            self._times = (folder / TIMES_FILE).open("a+b")
             self._times.seek(0)
-            # A line that a killed process did not end would swallow the next.
-            self._times.truncate(self._times.read().rfind(b"\n") + 1)
+            self._times.truncate(sum(map(len, takewhile(partial(_is_before, step), self._times))))
         except OSError as error:
             raise self._explained(error) from error
         self.num_bytes = num_bytes
@@ -64,9 +67,18 @@ class Log:
             raise self._explained(error) from error
 
     def close(self) -> None:
-        """Close the files."""
-        self._file.close()
-        self._times.close()
+        """Close the files; what could not be written was told when it was tried."""
+        for file in (self._file, self._times):
+            with contextlib.suppress(OSError):
+                file.close()
 
     def _explained(self, error: OSError) -> OutputError:
         return OutputError(f"{self._path}: cannot be written ({error.strerror or error})")
+
+
+def _is_before(step: int, line: bytes) -> bool:
+    """Tell whether a line of the clock is whole and of an update that will not be made again."""
+    try:
+        return line.endswith(b"\n") and json.loads(line)["step"] <= step
+    except (ValueError, KeyError, TypeError):
+        return False

@@ -25,13 +25,11 @@ from regard.contract import Batch
 from regard.corpus.batches import Batches, Position, resample
 from regard.errors import TrainingError
 from regard.model.build import Model, build_model
-from regard.model.noise import Noise
 from regard.training.checkpoint import Checkpoint, save_checkpoint
 from regard.training.diagnose import Finding, Measured, about_learning, diverging, slower
 from regard.training.display import Display
 from regard.training.display import Progress as Shown
 from regard.training.log import Log
-from regard.training.objective import objective
 from regard.training.optimise import (
     Place,
     load_optimiser_state,
@@ -43,8 +41,10 @@ from regard.training.optimise import (
 from regard.training.prepare import Prepared
 from regard.training.processes import Processes
 from regard.training.validate import Validated, Validator
+from regard.training.workers import Autocast, Workers
 
 _SAVE_SECONDS = 60
+_MAX_RESERVE = 0.2  # of the time: early translations are long and slow
 _NLL_MEMORY = 0.98  # of the running mean by which divergence is seen
 
 
@@ -74,6 +74,7 @@ class Progress:
     seconds: float = 0.0
     budget: float | None = None  # steps or seconds that the options give
     limit: float | None = None  # steps or seconds until the end; None while it is not known
+    reserve_seconds: float = 0.0  # that the last scoring will take
     plateau_factor: float = 1.0
     stale: int = 0  # validations since the last improvement
     plateau_stale: int = 0
@@ -106,6 +107,7 @@ class Trainer:
         folder: Path,
         processes: Processes,
         device: torch.device,
+        num_workers: int,
         display: Display,
     ) -> None:
         self.options = options
@@ -123,12 +125,14 @@ class Trainer:
         self.progress = Progress(budget=self._budget, limit=self._budget)
         self.history: list[Measured] = []
         self.validator = Validator(prepared, options.batch, self.model)
-        self._autocast = _autocast(options.train, device)
+        self.workers = Workers(
+            self.model, options.train, options.seed, num_workers, processes, _autocast(options.train, device)
+        )
         epoch_updates = -(-self.batches.num_batches(0) // options.train.accumulate)
         self.valid_steps = options.train.valid_steps or min(1000, max(250, epoch_updates))
         self.epoch_updates = epoch_updates
         self._signal: int | None = None
-        self._reserve_seconds = 0.0
+        self._agreed_signal: int | None = None  # that all processes know of
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Become the run of a checkpoint."""
@@ -162,7 +166,7 @@ class Trainer:
     def run(self, keep_best: Callable[[Validated], None]) -> str:
         """Train to the end and return why it ended; `keep_best` is given every new best."""
         first = self.processes.is_first
-        log = Log(self.folder, self.progress.log_bytes) if first else None
+        log = Log(self.folder, self.progress.log_bytes, self.progress.step) if first else None
         try:
             with self._signals():
                 return self._run(log, keep_best)
@@ -176,18 +180,23 @@ class Trainer:
         groups = _grouped(
             self.batches.iterate(Position(progress.epoch, progress.epoch_step)), self.options.train
         )
-        saved = time.monotonic()
-        while (reason := self._reason_to_end()) is None:
+        next_save = time.monotonic() + _SAVE_SECONDS
+        reason = self._reason_to_end() if progress.step else None  # one update is made in any case
+        while reason is None:
             position, group = next(groups)
             self._update(position, group, clock, log)
-            validated = progress.step % self.valid_steps == 0 or self._reason_to_end() is not None
-            if validated:
+            reason = self._reason_to_end()
+            validates = reason is not None or progress.step % self.valid_steps == 0
+            if validates:
                 self._validate(log, keep_best)
-            if log and (validated or self._signal or time.monotonic() - saved > _SAVE_SECONDS):
+            if log and (validates or self._agreed_signal or time.monotonic() > next_save):
+                started = time.monotonic()
                 self.save(log)
-                saved = time.monotonic()
-            if self._signal:
-                raise Stopped(self._signal, progress.step)
+                # A large model on a slow disk is not to spend its time saving.
+                next_save = time.monotonic() + max(_SAVE_SECONDS, 20 * (time.monotonic() - started))
+            if self._agreed_signal:
+                raise Stopped(self._agreed_signal, progress.step)
+            reason = reason or self._reason_to_end()
         if log:
             log.clock(progress.step, progress.seconds, clock.speed(0), last=True)
             log.write("end", step=progress.step, reason=reason)
@@ -199,7 +208,7 @@ class Trainer:
         if progress.limit is None:
             return None
         if train.seconds:
-            spent, whole = progress.seconds + self._reserve_seconds, progress.limit
+            spent, whole = progress.seconds + progress.reserve_seconds, progress.limit
         else:
             spent, whole = progress.step, progress.limit
         if spent < whole:
@@ -214,7 +223,7 @@ class Trainer:
         if progress.limit is None:
             return None
         if self.options.train.seconds:
-            return progress.seconds / max(1e-9, progress.limit - self._reserve_seconds)
+            return progress.seconds / max(1e-9, progress.limit - progress.reserve_seconds)
         return progress.step / progress.limit
 
     def _update(self, position: Position, group: Sequence[Batch], clock: "_Clock", log: Log | None) -> None:
@@ -227,24 +236,13 @@ class Trainer:
         for settings in self.optimiser.param_groups:
             settings["lr"] = rate
         if train.subword_sampling:
-            group = [
-                resample(batch, self.prepared.tokenizers, train.subword_sampling, _seed(step, number))
-                for number, batch in enumerate(group)
-            ]
+            group = [self._resampled(batch, step, number) for number, batch in enumerate(group)]
         num_tokens = sum(batch.num_target_tokens for batch in group)
 
-        self.optimiser.zero_grad(set_to_none=True)
-        noise = Noise(self.options.seed, step, processes.rank)
-        loss = nll = 0.0
-        for batch in group:
-            with self._autocast():
-                shard = batch.shard(processes.rank, processes.num_ranks)
-                found = objective(self.model, shard, noise, train.label_smoothing, train.r_drop)
-            (found.smoothed / num_tokens).backward()
-            loss += found.smoothed.item()
-            nll += found.nll.item()
-        mine = [loss, nll, float(self._signal or 0), clock.seconds() if processes.is_first else 0.0]
-        loss, nll, stop, seconds = processes.sum_gradients(self.parameters, mine)
+        gathered = self.workers.set_gradients(group, num_tokens, step)
+        seconds = clock.seconds() if processes.is_first else 0.0
+        mine = [gathered.loss, gathered.nll, seconds, self._signal or 0, float(self._signal is not None)]
+        loss, nll, seconds, signals, num_signals = processes.sum_gradients(self.parameters, mine)
         loss, nll = loss / num_tokens, nll / num_tokens
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.parameters if p.grad is not None]).item()
         if not np.isfinite(loss + norm):
@@ -260,8 +258,8 @@ class Trainer:
         progress.seconds = seconds
         progress.nll_sum += nll * num_tokens
         progress.num_tokens += num_tokens
-        if stop:
-            self._signal = int(stop)
+        if num_signals:
+            self._agreed_signal = round(signals / num_signals)
         if log:
             log.write("update", step=step, epoch=position.epoch, loss=loss, nll=nll, rate=rate, norm=norm,
                       tokens=num_tokens)  # fmt: skip
@@ -269,6 +267,14 @@ class Trainer:
             log.clock(step, seconds, speed)
             self.display.update(self._shown(loss, nll, rate, speed))
         self._watch_divergence(nll, log)
+
+    def _resampled(self, batch: Batch, step: int, number: int) -> Batch:
+        """Return the batch in other pieces, unless they are more than the model can read."""
+        seed = (self.options.seed * 1_000_003 + step) * 10_007 + number
+        strength, longest = self.options.train.subword_sampling, self.model.max_tokens
+        resampled = resample(batch, self.prepared.tokenizers, strength, seed)
+        width = max(resampled.source_BS.shape[1], resampled.forced_in_BT.shape[1])
+        return batch if longest is not None and width > longest else resampled
 
     def _watch_divergence(self, nll: float, log: Log | None) -> None:
         progress = self.progress
@@ -290,11 +296,18 @@ class Trainer:
 
     def _not_finite(self, step: int, group: Sequence[Batch]) -> str:
         """Return the message about a loss that is not a number, with the lines that gave it."""
-        lines = [line for batch in group for _, line in self.batches.lines(batch.pairs_B)]
-        shown = ", ".join(map(str, sorted(lines)[:10])) + (", ..." if len(lines) > 10 else "")
+        lines: dict[str, list[int]] = {}
+        for batch in group:
+            for store, line in self.batches.lines(batch.pairs_B):
+                corpus = self.prepared.facts.corpora[int(store.name.rpartition("-")[2])]
+                lines.setdefault(corpus, []).append(line)
+        shown = "; ".join(
+            f"lines {', '.join(map(str, sorted(some)[:10]))}{', ...' if len(some) > 10 else ''} of {corpus}"
+            for corpus, some in lines.items()
+        )
         return (
-            f"the loss or its gradient is not a number at update {step:,} (lines {shown} of the corpus); "
-            f"nothing of it was saved; {slower(self.options.train)}"
+            f"the loss or its gradient is not a number at update {step:,} ({shown}); nothing of it was "
+            f"saved; {slower(self.options.train)}"
         )
 
     def _validate(self, log: Log | None, keep_best: Callable[[Validated], None]) -> None:
@@ -304,7 +317,13 @@ class Trainer:
         if log:
             started = time.monotonic()
             validated = self.validator.validate(self.average.weights())
-            self._reserve_seconds = self.validator.final_cost * (time.monotonic() - started)
+            reserve = self.validator.final_cost * (time.monotonic() - started)
+            progress.reserve_seconds = min(reserve, _MAX_RESERVE * (train.seconds or 0))
+            if not np.isfinite(validated.nll):
+                raise TrainingError(
+                    f"the loss on validation is not a number at update {progress.step:,}; nothing of it was "
+                    f"saved; {slower(train)}"
+                )
             measured = Measured(
                 progress.step,
                 progress.nll_sum / max(1, progress.num_tokens),
@@ -315,9 +334,8 @@ class Trainer:
             )
             self.history.append(measured)
             better = (validated.bleu, -validated.nll) > (progress.best_bleu, -progress.best_nll)
-            improved = better or validated.nll < min((one.nll for one in self.history[:-1]), default=np.inf)
             lower = validated.nll < min((one.nll for one in self.history[:-1]), default=np.inf)
-            progress.stale = 0 if improved else progress.stale + 1
+            progress.stale = 0 if better or lower else progress.stale + 1
             progress.plateau_stale = 0 if lower else progress.plateau_stale + 1
             if better:
                 progress.best_bleu, progress.best_nll = validated.bleu, validated.nll
@@ -334,11 +352,11 @@ class Trainer:
             )
             self.display.validation(validated.shown(progress.step, better))
             self._follow_validation()
-            for finding in about_learning(self.history, self.options.model, train):
+            for finding in about_learning(self.history, self.options.model.dropout, train):
                 self._tell(finding, log)
         progress.nll_sum, progress.num_tokens = 0.0, 0
-        decided = self.processes.tell_all((progress.limit, progress.plateau_factor, self._reserve_seconds))
-        progress.limit, progress.plateau_factor, self._reserve_seconds = decided
+        decided = self.processes.tell_all((progress.limit, progress.plateau_factor, progress.reserve_seconds))
+        progress.limit, progress.plateau_factor, progress.reserve_seconds = decided
 
     def _follow_validation(self) -> None:
         """Lower the rate or bring the end nearer if validation has not improved for long."""
@@ -421,13 +439,7 @@ def _under(part: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tenso
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _seed(step: int, number: int) -> int:
-    return step * 1009 + number
-
-
-def _autocast(
-    options: TrainOptions, device: torch.device
-) -> Callable[[], contextlib.AbstractContextManager[Any]]:
+def _autocast(options: TrainOptions, device: torch.device) -> Autocast:
     if options.precision == "bfloat16":
         return lambda: torch.autocast(device.type, torch.bfloat16)
     return contextlib.nullcontext

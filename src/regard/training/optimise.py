@@ -59,8 +59,9 @@ def load_optimiser_state(
     for path, value in state.items():
         name, _, key = path.partition("|")
         parameter = parameters[name]
-        # The number of updates stays where it was; everything else lives beside its weight.
-        optimiser.state[parameter][key] = value if value.dim() == 0 else value.to(parameter.device)
+        # Unless the optimiser is fused, its count of updates lives on the CPU.
+        on_cpu = key == "step" and not optimiser.defaults.get("fused")
+        optimiser.state[parameter][key] = value if on_cpu else value.to(parameter.device)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ validation pairs as text.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -31,7 +32,7 @@ _FORMAT = "regard-data/1"
 _MAX_VALIDATION_PAIRS = 1000
 _MIN_VALIDATION_PAIRS = 15
 _VALIDATION_SHARE = 50  # one pair in so many, between those two
-_TOKENIZER_PAIRS = 200_000  # teach the tokenizer; more cost time and change little
+_TOKENIZER_PAIRS = 100_000  # teach the tokenizer; more cost time and change little
 _TOO_BROKEN = 0.5
 
 Progress = Callable[[str, int, int], None]
@@ -58,6 +59,9 @@ class Facts:
     num_pairs: int
     num_validation_pairs: int
     num_words: int  # of both sides, in the pairs that were read
+    corpora: tuple[str, ...]  # their files
+    skipped: dict[str, int]  # entries of the files that hold no pair, by reason
+    notes: tuple[str, ...]  # what inspection could not check, or wonders about
     num_shifted: int
     vocab_sizes: tuple[int, int]
     rare_share: float  # of the vocabulary that training sees fewer than five times
@@ -140,20 +144,23 @@ def prepare(
     inspected: Inspected,
     folder: Path,
     options: SubwordOptions | WordOptions | CharacterOptions,
+    max_tokens: int,
     seed: int,
     progress: Progress,
 ) -> None:
-    """Write all that training reads into a new folder, whole or not at all."""
+    """Write all that training reads into a new folder, whole or not at all.
+
+    Pairs with more than `max_tokens` on a side are not validated on; of the others batches leave them out.
+    """
     material, reports = inspected.material, inspected.reports
     readings = inspected.readings()
     if material.validation is None:
-        wanted = max(_MIN_VALIDATION_PAIRS, inspected.num_kept // _VALIDATION_SHARE)
-        num_pairs = min(_MAX_VALIDATION_PAIRS, wanted)
+        num_kept = what_to_clean(reports[0], material.keep_rules).num_kept  # the first corpus is split
+        num_pairs = min(_MAX_VALIDATION_PAIRS, max(_MIN_VALIDATION_PAIRS, num_kept // _VALIDATION_SHARE))
         split = split_off(readings, num_pairs, seed)
     else:
-        split = Split(
-            tuple(sample_pairs(material.validation.pairs(), _MAX_VALIDATION_PAIRS, seed)), frozenset()
-        )
+        given = (pair for pair in material.validation.pairs() if pair.source.strip() and pair.target.strip())
+        split = Split(tuple(sample_pairs(given, _MAX_VALIDATION_PAIRS, seed)), frozenset())
     # Reading order is not shuffled away by the sample: the same pairs always teach the same tokenizer.
     taught = sample_pairs(
         chain.from_iterable(split.keep(read()) for read in readings), _TOKENIZER_PAIRS, seed
@@ -172,16 +179,23 @@ def prepare(
             shown = partial(_show_store, progress, report.num_pairs)
             place = temporary / f"train-{number}"
             stores.append(build_store(split.keep(read()), tokenizers, place, on_progress=shown))
-        build_store(split.validation, tokenizers, temporary / "validation")
-        facts = _facts(inspected, split, stores, tokenizers)
+        validation = _short(split.validation, tokenizers, max_tokens)
+        build_store(validation, tokenizers, temporary / "validation")
+        facts = _facts(inspected, split, stores, len(validation), tokenizers)
         (temporary / "source.tokenizer").write_bytes(tokenizers.source.to_bytes())
         (temporary / "target.tokenizer").write_bytes(tokenizers.target.to_bytes())
         data = {
             "format": _FORMAT,
-            "weights": [weight for _, weight in material.corpora],
+            # A corpus may hold nothing but paraphrases of validation pairs.
+            "shares": [
+                [store.folder.name, weight]
+                for store, (_, weight) in zip(stores, material.corpora, strict=True)
+                if len(store)
+            ],
             "facts": asdict(facts),
-            "validation": [[pair.source, pair.target] for pair in split.validation],
+            "validation": [[pair.source, pair.target] for pair in validation],
         }
+        stores.clear()  # closes their files, which some systems do not rename
         (temporary / "data.json").write_text(json.dumps(data), "utf-8")
 
 
@@ -189,7 +203,33 @@ def _show_store(progress: Progress, num_pairs: int, num_done: int) -> None:
     progress("tokenising", num_done, num_pairs)
 
 
-def _facts(inspected: Inspected, split: Split, stores: Sequence[Store], tokenizers: TokenizerPair) -> Facts:
+def _short(pairs: Sequence[Pair], tokenizers: TokenizerPair, max_tokens: int) -> list[Pair]:
+    """Return the pairs that have no more than so many tokens on either side, at least two of them."""
+    lengths = zip(
+        tokenizers.source.encode_batch([tokenizers.clean_source(pair.source) for pair in pairs]),
+        tokenizers.target.encode_batch([tokenizers.clean_target(pair.target) for pair in pairs]),
+        strict=True,
+    )
+    short = [
+        pair
+        for pair, sides in zip(pairs, lengths, strict=True)
+        if all(0 < len(side) < max_tokens for side in sides)
+    ]
+    if len(short) < 2:
+        raise CorpusError(
+            f"{len(short)} of {len(pairs)} validation pairs have at most batch.max_tokens = {max_tokens} "
+            "tokens on both sides; at least 2 are needed: give others with --valid, or raise batch.max_tokens"
+        )
+    return short
+
+
+def _facts(
+    inspected: Inspected,
+    split: Split,
+    stores: Sequence[Store],
+    num_validation_pairs: int,
+    tokenizers: TokenizerPair,
+) -> Facts:
     reports = inspected.reports
     cleanings = [what_to_clean(report, inspected.material.keep_rules) for report in reports]
     removed: dict[str, int] = {}
@@ -205,8 +245,11 @@ def _facts(inspected: Inspected, split: Split, stores: Sequence[Store], tokenize
         removed,
         inspected.num_kept - num_pairs - num_validated,
         num_pairs,
-        len(split.validation),
+        num_validation_pairs,
         inspected.num_words,
+        tuple(" + ".join(Path(file).name for file in report.files) for report in reports),
+        dict(sum((Counter(report.skipped) for report in reports), Counter())),
+        tuple(note for report in reports for note in report.notes),
         removed.get("shift", 0),
         (tokenizers.source.vocab_size, tokenizers.target.vocab_size),
         _rare_share(stores, tokenizers),
@@ -241,10 +284,9 @@ def load_prepared(folder: Path) -> Prepared:
     source = Tokenizer.from_bytes((folder / "source.tokenizer").read_bytes())
     target_bytes = (folder / "target.tokenizer").read_bytes()
     target = source if target_bytes == source.to_bytes() else Tokenizer.from_bytes(target_bytes)
-    shares = tuple(
-        Share(Store(folder / f"train-{number}"), weight) for number, weight in enumerate(data["weights"])
-    )
-    facts = data["facts"] | {"vocab_sizes": tuple(data["facts"]["vocab_sizes"])}
+    shares = tuple(Share(Store(folder / name), weight) for name, weight in data["shares"])
+    facts = data["facts"]
+    facts |= {name: tuple(facts[name]) for name in ("vocab_sizes", "corpora", "notes")}
     validation = tuple((source, target) for source, target in data["validation"])
     tokenizers = TokenizerPair(source, target)
     return Prepared(tokenizers, shares, validation, Store(folder / "validation"), Facts(**facts))

@@ -1,13 +1,16 @@
 """Several processes that learn as one, started by `torchrun`; alone, everything here does nothing."""
 
+import contextlib
 import datetime
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, distributed
+
+from regard.errors import TrainingError
 
 # Long enough for one process to inspect and tokenise a large corpus while the others wait. A process that
 # dies is noticed at once: its connections close, and torchrun ends the others.
@@ -39,8 +42,9 @@ class Processes:
         ]
         flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
         extra = torch.tensor(numbers, dtype=torch.float64, device=flat.device)
-        distributed.all_reduce(flat)
-        distributed.all_reduce(extra)
+        with _told():
+            distributed.all_reduce(flat)
+            distributed.all_reduce(extra)
         for parameter, summed in zip(
             parameters, flat.split([gradient.numel() for gradient in gradients]), strict=True
         ):
@@ -52,13 +56,23 @@ class Processes:
         if self.num_ranks == 1:
             return value
         box = [value]
-        distributed.broadcast_object_list(box, src=0)
+        with _told():
+            distributed.broadcast_object_list(box, src=0)
         return box[0]
 
     def end(self) -> None:
         """Take leave of the others."""
         if self.num_ranks > 1:
             distributed.destroy_process_group()
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """Turn a message that fails into one line: the process at the other end is gone."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise TrainingError("another process of this training has ended; its own message says why") from error
 
 
 def join_processes(device: torch.device) -> Processes:

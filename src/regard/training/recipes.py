@@ -103,7 +103,29 @@ def options_of(values: Mapping[str, Any]) -> RunOptions:
     for section in values:
         if section not in (*known, "seed"):
             raise ConfigError(f"section {section!r} does not exist; {nearest(section, list(known))}")
-    return RunOptions(seed=values["seed"], **{name: parse(name, values[name]) for name in known})
+    options = RunOptions(seed=values["seed"], **{name: parse(name, values[name]) for name in known})
+    _check(options)
+    return options
+
+
+def _check(options: RunOptions) -> None:
+    """Raise an error for options that are right one by one and wrong together."""
+    model, batch = options.model, options.batch
+    if options.seed < 0:
+        raise ConfigError(f"seed = {options.seed} is not valid; use 0 or more")
+    if model.source.kind != "tokens":
+        raise ConfigError(f"model.source = {model.source.kind!r} cannot be trained on text; leave it out")
+    if model.tie == "all" and not options.tokenizer.joint:
+        raise ConfigError(
+            "model.tie = 'all' needs one vocabulary for both languages; set tokenizer.joint = true, or "
+            "model.tie = 'target'"
+        )
+    positions = model.positions if model.kind == "transformer" else None
+    if positions and positions.kind == "learned" and positions.max_positions < batch.max_tokens:
+        raise ConfigError(
+            f"model.positions.max_positions = {positions.max_positions} is less than batch.max_tokens = "
+            f"{batch.max_tokens}; set batch.max_tokens = {positions.max_positions}"
+        )
 
 
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,6 +135,8 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
         below = result.get(key)
         if isinstance(value, str) and isinstance(below, Mapping):
             value = {"kind": value}
+        if isinstance(below, str) and isinstance(value, Mapping):
+            below = {"kind": below}
         other_kind = (
             isinstance(value, Mapping)
             and isinstance(below, Mapping)

@@ -11,6 +11,7 @@ The run folder stands beside the model, `fr-en.run` beside `fr-en.regard`:
 | `*.checkpoint`   | the newest two states of the training                                  |
 | `best.regard`    | the best model so far, ready to use                                    |
 | `result.json`    | the final scores, once it is finished                                  |
+| `lock`           | keeps other trainings out                                              |
 """
 
 import datetime
@@ -28,26 +29,29 @@ from typing import Any
 import torch
 
 import regard
+from regard.corpus.inspect import check_rules
 from regard.corpus.parallel import num_cores
 from regard.corpus.read import Corpus, open_corpus
 from regard.doctor import probe_precisions
 from regard.errors import CheckpointError, ConfigError, OutputError, TrainingError
-from regard.evaluate import Scores, score
+from regard.evaluate import LengthScore, Scores, score
 from regard.files import writing
-from regard.model.build import count_parameters
+from regard.model.build import build_model, count_parameters, import_arrays
+from regard.model.engine import TorchEngine
 from regard.modelfile import ModelFile, load_model, save_model
 from regard.result import Translation
 from regard.training.checkpoint import locked, newest_checkpoint
 from regard.training.diagnose import about_data
 from regard.training.display import Display, TensorBoardDisplay, several, tensorboard_writer
+from regard.training.history import FORMAT, RESULT_FILE, RUN_FILE
 from regard.training.loop import RunOptions, Trainer
 from regard.training.prepare import Material, Prepared, Progress, inspect_material, load_prepared, prepare
 from regard.training.processes import Processes, join_processes
 from regard.training.recipes import choose_preset, effective_options, options_of
 from regard.training.validate import Validated
+from regard.training.workers import choose_num_workers
 from regard.translate import Translator
 
-_FORMAT = "regard-run/1"
 _BUDGET = ("steps", "seconds")
 _BEAM_SIZE = 5
 _SAMPLE_PIECES = 12  # sentences of about this length show best what a model does
@@ -122,10 +126,10 @@ def train(request: Request, display: Display, stages: Stages) -> Trained | None:
     processes = join_processes(device)
     try:
         return _train(request, device, processes, display, stages)
-    except RuntimeError as error:
-        if processes.is_first:
-            raise
-        raise TrainingError("another process of this training has ended; its own message says why") from error
+    except torch.OutOfMemoryError as error:
+        raise TrainingError(
+            f"{device} has not enough memory; try another --out with a smaller --set batch.batch_tokens"
+        ) from error
     finally:
         processes.end()
 
@@ -136,59 +140,66 @@ def _train(
     started = time.monotonic()
     folder = request.folder
     with ExitStack() as stack:
+        finished = False
         if processes.is_first:
-            material = _open_material(request)  # mistakes in names show before anything is written
+            # Mistakes in names and options show before anything is written or read.
+            material = _open_material(request)
+            effective_options(request.preset or "regard-small", 0, request.options, request.seed)
             _check_free(request)
             stack.enter_context(locked(folder))
             finished = _begin(request, material, device, stages)
-            processes.tell_all(finished)
-        else:
-            finished = processes.tell_all(None)
-        if not finished:
-            _learn(request, device, processes, display, started)
-        return _finish(request, display) if processes.is_first else None
+        if processes.tell_all(finished):
+            return _finished(request) if processes.is_first else None
+        end = _learn(request, device, processes, display, started)
+        if not processes.is_first:
+            return None
+        display.close()
+        return _finish(request, device, end, stages)
 
 
 def _begin(request: Request, material: Material, device: torch.device, stages: Stages) -> bool:
     """Prepare the run folder, unless that is done; return whether the whole training is done."""
     folder = request.folder
-    for leftover in folder.glob(".*.part"):  # of a process that was killed
+    for leftover in (*folder.glob(".*.part"), *folder.glob(".*.old")):  # of a process that was killed
         shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
     asked = request.to_json()
-    path = folder / "run.json"
+    path = folder / RUN_FILE
     if path.exists():
         before = _read_json(path)
-        if changed := _changes(_without_budget(before["request"]), _without_budget(asked)):
+        changed = _changes(_without_budget(before["request"]), _without_budget(asked))
+        if not changed and before["request"] == asked:
+            return (folder / RESULT_FILE).exists() and request.out.exists()
+        if not changed:
+            train = before["config"]["train"] | {key: _said_train(request).get(key) for key in _BUDGET}
+            options = options_of(before["config"] | {"train": train})
+            _write_json(path, before | {"request": asked, "config": options.to_json()})
+            (folder / RESULT_FILE).unlink(missing_ok=True)
+            return False
+        if any(folder.glob("*.checkpoint")):
             raise ConfigError(
                 f"{folder} holds a training with other settings ({', '.join(changed)}); choose another "
                 "--out, or remove that folder"
             )
-        if before["request"] == asked:
-            return (folder / "result.json").exists() and request.out.exists()
-        options = options_of(before["config"] | {"train": _with_budget(before["config"]["train"], request)})
-        _write_json(path, before | {"request": asked, "config": options.to_json()})
-        (folder / "result.json").unlink(missing_ok=True)
-        return False
-    # What can be wrong with the options shows before the corpus is read.
-    effective_options(request.preset or "regard-small", 0, request.options, request.seed)
     with stages() as progress:
         inspected = inspect_material(material, progress)
-        seconds = request.options.get("train", {}).get("seconds")
-        name = request.preset or choose_preset(inspected.num_words, seconds)
+        name = request.preset or choose_preset(inspected.num_words, _said_train(request).get("seconds"))
         options = effective_options(name, inspected.num_words, request.options, request.seed)
-        options = _with_precision(options, device)
-        prepare(inspected, folder / "data", options.tokenizer, request.seed, progress)
+        prepare(
+            inspected, folder / "data", options.tokenizer, options.batch.max_tokens, request.seed, progress
+        )
     facts = load_prepared(folder / "data").facts
+    num_threads = min(torch.get_num_threads(), num_cores())
     _write_json(
         path,
         {
-            "format": _FORMAT,
+            "format": FORMAT,
             "out": request.out.name,
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "regard": regard.__version__,
             "languages": [facts.source_language, facts.target_language],
             "preset": name,
-            "threads": min(torch.get_num_threads(), num_cores()),
+            "threads": num_threads,
+            "workers": choose_num_workers(num_threads, options.batch.batch_tokens),
             "request": asked,
             "config": options.to_json(),
             "facts": asdict(facts) | {"vocab_size": max(facts.vocab_sizes)},
@@ -199,13 +210,15 @@ def _begin(request: Request, material: Material, device: torch.device, stages: S
 
 def _learn(
     request: Request, device: torch.device, processes: Processes, display: Display, started: float
-) -> None:
-    """Train from the beginning or from the newest checkpoint to the end."""
+) -> dict[str, Any]:
+    """Train from the beginning or from the newest checkpoint to the end, and return what to say of it."""
     folder = request.folder
-    about = _read_json(folder / "run.json")
-    options, prepared = options_of(about["config"]), load_prepared(folder / "data")
-    torch.set_num_threads(about["threads"])  # sums come out differently on another number of them
-    trainer = Trainer(options, prepared, folder, processes, device, display)
+    about = _read_json(folder / RUN_FILE)
+    options, prepared = _with_precision(options_of(about["config"]), device), load_prepared(folder / "data")
+    # Sums come out differently on another number of threads.
+    num_workers = about["workers"] if device.type == "cpu" else 1
+    torch.set_num_threads(max(1, about["threads"] // num_workers))
+    trainer = Trainer(options, prepared, folder, processes, device, num_workers, display)
     checkpoint, damaged = newest_checkpoint(folder)
     if processes.is_first:
         for line in damaged:
@@ -214,6 +227,12 @@ def _learn(
         trainer.restore(checkpoint)
     else:
         trainer.progress.seconds = time.monotonic() - started
+    step, trainer.progress.seconds = processes.tell_all((trainer.progress.step, trainer.progress.seconds))
+    if step != trainer.progress.step:
+        raise CheckpointError(
+            f"{folder}: process {processes.rank} finds update {trainer.progress.step:,} where the first "
+            f"finds {step:,}; the folder must be on a disk that all processes share"
+        )
     if processes.is_first:
         num_parameters = count_parameters(trainer.model)
         if "num_parameters" not in about["facts"]:
@@ -221,22 +240,21 @@ def _learn(
                 "num_parameters": num_parameters,
                 "num_too_long": trainer.batches.num_too_long(),
             }
-            _write_json(folder / "run.json", about)
+            _write_json(folder / RUN_FILE, about)
         _tell_plan(about, trainer, display)
 
     def keep_best(validated: Validated) -> None:
         model = _model_file(options, prepared, validated, about, {})
         save_model(folder / "best.regard", model)
 
-    if processes.is_first and (writer := tensorboard_writer(folder / "tensorboard")):
-        trainer.display = several([display, TensorBoardDisplay(writer)])
-    reason = trainer.run(keep_best)
-    if processes.is_first:
-        done = trainer.progress
-        _write_json(
-            folder / "end.json",
-            {"reason": reason, "step": done.step, "seconds": done.seconds, "best_step": done.best_step},
-        )
+    with ExitStack() as stack:
+        if processes.is_first and (writer := tensorboard_writer(folder / "tensorboard")):
+            board = TensorBoardDisplay(writer)
+            stack.callback(board.close)
+            trainer.display = several([display, board])
+        reason = trainer.run(keep_best)
+    done = trainer.progress
+    return {"reason": reason, "step": done.step, "seconds": done.seconds, "best_step": done.best_step}
 
 
 def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> None:
@@ -249,6 +267,8 @@ def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> Non
         f"left out: {sum(facts['num_removed'].values()):,} with problems"
         + (f" ({removed})" if removed else "")
         + f", {facts['num_held_out']:,} like those of validation, {facts['num_too_long']:,} too long",
+        *(f"{reason}: {count:,} entries" for reason, count in facts["skipped"].items()),
+        *facts["notes"],
         f"{about['preset']}: {facts['num_parameters']:,} weights, vocabulary {facts['vocab_size']:,}, "
         f"{trainer.epoch_updates:,} updates an epoch",
     ]
@@ -261,16 +281,27 @@ def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> Non
             display.note(f"{finding.cause}; {finding.advice}")
 
 
-def _finish(request: Request, display: Display) -> Trained:
+def _finished(request: Request) -> Trained:
+    """Return what came of a training that was finished before."""
+    result = _read_json(request.folder / RESULT_FILE)
+    by_length = tuple(LengthScore(**row) for row in result["scores"]["by_length"])
+    scores = Scores(**(result["scores"] | {"by_length": by_length}))
+    return Trained(request.out, result["reason"], result["step"], result["seconds"], scores, ())
+
+
+def _finish(request: Request, device: torch.device, end: dict[str, Any], stages: Stages) -> Trained:
     """Score the best model by beam search, write the model file, and return what came of it."""
     folder = request.folder
-    about, prepared = _read_json(folder / "run.json"), load_prepared(folder / "data")
+    about, prepared = _read_json(folder / RUN_FILE), load_prepared(folder / "data")
     best = load_model(folder / "best.regard")
-    end = _read_json(folder / "end.json")
-    display.note("translating the validation set by beam search")
     sources = [source for source, _ in prepared.validation]
     references = [target for _, target in prepared.validation]
-    translations = Translator.of(best).translate(sources, beam_size=_BEAM_SIZE)
+    with stages() as progress:
+        translations = _translator(best, device).translate(
+            sources,
+            beam_size=_BEAM_SIZE,
+            on_progress=lambda done: progress("translating the validation set", done, len(sources)),
+        )
     scores = score(
         [one.text for one in translations],
         references,
@@ -286,10 +317,20 @@ def _finish(request: Request, display: Display) -> Trained:
         "validation": asdict(scores) | {"beam_size": _BEAM_SIZE},
     }
     save_model(request.out, replace(best, card=card))
-    _write_json(folder / "result.json", {"scores": asdict(scores)} | end)
+    _write_json(folder / RESULT_FILE, {"scores": asdict(scores)} | end)
     pairs = list(zip(translations, references, strict=True))
     samples = sorted(pairs, key=lambda pair: abs(len(pair[0].source_pieces) - _SAMPLE_PIECES))[:3]
     return Trained(request.out, end["reason"], end["step"], end["seconds"], scores, tuple(samples))
+
+
+def _translator(model: ModelFile, device: torch.device) -> Translator:
+    """Return the users' translator, or on a GPU one that computes there."""
+    if device.type != "cuda":
+        return Translator.of(model)
+    sizes = model.tokenizers.source.vocab_size, model.tokenizers.target.vocab_size
+    on_device = build_model(model.options, *sizes)
+    import_arrays(on_device, model.weights)
+    return Translator(TorchEngine(on_device.to(device)), model.tokenizers)
 
 
 def _model_file(
@@ -308,13 +349,13 @@ def _model_file(
 
 def choose_device(name: str) -> torch.device:
     """Return the device of this name, or the best there is."""
+    alone = os.environ.get("WORLD_SIZE", "1") == "1"
     if name == "auto":
-        if torch.cuda.is_available():
-            name = f"cuda:{_local_rank() % torch.cuda.device_count()}"
-        elif torch.backends.mps.is_available():
-            name = "mps"
-        else:
-            name = "cpu"
+        # Apple's GPUs have no messages between processes.
+        name = "mps" if alone and torch.backends.mps.is_available() else "cpu"
+        name = "cuda" if torch.cuda.is_available() else name
+    if name == "cuda" and torch.cuda.is_available():
+        name = f"cuda:{int(os.environ.get('LOCAL_RANK', '0')) % torch.cuda.device_count()}"
     try:
         device = torch.device(name)
         torch.empty(1, device=device)
@@ -326,15 +367,11 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def _local_rank() -> int:
-    return int(os.environ.get("LOCAL_RANK", "0"))
-
-
 def _with_precision(options: RunOptions, device: torch.device) -> RunOptions:
     """Return the options with a precision that works here; bfloat16 is tried in another process first."""
     wanted = options.train.precision
     if wanted == "auto":
-        has_it = device.type == "cuda" and torch.cuda.is_bf16_supported()
+        has_it = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
         wanted = "bfloat16" if has_it else "float32"
     elif wanted == "bfloat16" and device.type == "cpu":
         found = probe_precisions()["bfloat16"]
@@ -348,6 +385,11 @@ def _open_material(request: Request) -> Material:
     def opened(paths: Sequence[Path]) -> Corpus:
         return open_corpus(paths, request.source_language, request.target_language)
 
+    check_rules(request.keep_rules)
+    for corpus in request.corpora:
+        if not 0.01 <= corpus.weight <= 1000:
+            names = " ".join(map(str, corpus.paths))
+            raise ConfigError(f"weight {corpus.weight} of {names} is not valid; use 0.01 to 1000")
     return Material(
         tuple((opened(corpus.paths), corpus.weight) for corpus in request.corpora),
         opened(request.validation) if request.validation else None,
@@ -363,7 +405,7 @@ def _check_free(request: Request) -> None:
         )
     if request.out.suffix in ("", ".run"):
         raise OutputError(f"{request.out}: name the model file with an ending, such as {request.out}.regard")
-    if request.out.exists() and not (request.folder / "run.json").exists():
+    if request.out.exists() and not (request.folder / RUN_FILE).exists():
         raise OutputError(f"{request.out}: exists already; choose another --out, or remove it first")
 
 
@@ -385,9 +427,8 @@ def _without_budget(asked: dict[str, Any]) -> dict[str, Any]:
     return asked | {"options": asked["options"] | {"train": train}}
 
 
-def _with_budget(train: dict[str, Any], request: Request) -> dict[str, Any]:
-    said = request.options.get("train", {})
-    return train | {key: said.get(key) for key in _BUDGET}
+def _said_train(request: Request) -> Mapping[str, Any]:
+    return request.options.get("train", {})
 
 
 def _file_hash(path: Path) -> dict[str, str]:

@@ -63,7 +63,9 @@ class Validator:
         self._sources = [source for source, _ in prepared.validation]
         self._references = [target for _, target in prepared.validation]
         self._language = prepared.facts.target_language
-        self._batches = Batches([Share(prepared.validation_store)], options, seed=0)
+        # Room for two rows at least, of which one can be given the other's source.
+        room = options.model_copy(update={"batch_tokens": max(options.batch_tokens, 2 * options.max_tokens)})
+        self._batches = Batches([Share(prepared.validation_store)], room, seed=0)
         fewest, most = _PROBE_WORDS
         fits = (n for n, source in enumerate(self._sources) if fewest <= len(source.split()) <= most)
         self._probe = next(fits, 0)
@@ -95,13 +97,16 @@ class Validator:
 
     def _losses(self) -> tuple[float, float]:
         """Return the loss per token, and what it is when each target stands beside another's source."""
-        nll = shuffled_nll = 0.0
-        num_tokens = 0
+        nll = gap = 0.0
+        num_tokens = num_compared = 0
         for _, batch in islice(self._batches.iterate(), self._batches.num_batches(0)):
-            nll += batch_loss(self._model, batch, None, 0.0).nll.item()
-            shuffled_nll += batch_loss(self._model, _shuffled(batch), None, 0.0).nll.item()
+            own = batch_loss(self._model, batch, None, 0.0).nll.item()
+            nll += own
             num_tokens += batch.num_target_tokens
-        return nll / num_tokens, shuffled_nll / num_tokens
+            if len(batch.source_BS) > 1:
+                gap += batch_loss(self._model, _shuffled(batch), None, 0.0).nll.item() - own
+                num_compared += batch.num_target_tokens
+        return nll / num_tokens, nll / num_tokens + gap / num_compared
 
 
 def _shuffled(batch: Batch) -> Batch:
