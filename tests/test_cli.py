@@ -111,7 +111,10 @@ def test_debug_shows_the_traceback(tmp_path):
 
 def test_an_interrupt_ends_with_130_and_leaves_nothing(tmp_path):
     process = subprocess.Popen(
-        [*COMMAND, "sample", "--pairs", "10000000", "--out", tmp_path / "out"], stderr=subprocess.PIPE
+        [*COMMAND, "sample", "--pairs", "10000000", "--out", tmp_path / "out"],
+        stderr=subprocess.PIPE,
+        # What is started in the background of a shell ignores it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     while not list(tmp_path.glob("out/.*.part")):
         time.sleep(0.02)
