@@ -44,7 +44,7 @@ def command(corpus: Path, out: Path, family: str) -> list[str]:
         str(out),
         "--preset",
         preset,
-        "--steps=100",
+        "--steps=300",
         *sets,
     ]
 
@@ -76,9 +76,9 @@ def main() -> None:
             kills = 0
             while True:
                 process = subprocess.Popen(command(folder, out, family), **quiet)
-                if kills < 5 and num_killed < arguments.kills:
+                if kills < 10 and num_killed < arguments.kills:
                     try:
-                        process.wait(dice.uniform(0, seconds[family]))
+                        process.wait(dice.uniform(0.15, 0.5) * seconds[family])
                     except subprocess.TimeoutExpired:
                         process.kill()
                         process.wait()

@@ -1,9 +1,9 @@
 """Does the memory of a training grow with the corpus: the most that all its processes ever held, by corpus size.
 
-    python benchmarks/train_memory.py europarl.fr europarl.en --pairs 100000 300000
+    python benchmarks/train_memory.py europarl.fr europarl.en --pairs 100000 300000 [--valid dev.fr dev.en]
 
-The first N pairs of the corpus are trained on for a few updates: inspected, cleaned, split, tokenised, stored,
-learnt and scored, as `regard train` always does.
+Other options go to `regard train`. The first N pairs of the corpus are trained on for a few updates: inspected,
+cleaned, split, tokenised, stored, learnt and scored, as `regard train` always does.
 """
 
 import argparse
@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("files", nargs=2, type=Path)
     parser.add_argument("--pairs", type=int, nargs="+", default=[100_000, 300_000])
     parser.add_argument("--steps", type=int, default=20)
-    arguments = parser.parse_args()
+    arguments, options = parser.parse_known_args()
     corpus = open_corpus(arguments.files)
     peaks = []
     with tempfile.TemporaryDirectory() as name:
@@ -37,7 +37,7 @@ def main() -> None:
                 for pair in islice(corpus.pairs(), num_pairs):
                     print(pair.source, file=sources)
                     print(pair.target, file=targets)
-            peaks.append(measure(paths, Path(name) / f"{num_pairs}.regard", arguments.steps))
+            peaks.append(measure(paths, Path(name) / f"{num_pairs}.regard", arguments.steps, options))
             print(
                 f"{num_pairs:10,} pairs: {peaks[-1] / 1024:,.0f} MiB at most, all processes together",
                 flush=True,
@@ -50,9 +50,9 @@ def _sides(paths: tuple[Path, ...]) -> list[Path]:
     return [path.with_suffix("") if path.suffix in (".gz", ".xz", ".zst") else path for path in paths]
 
 
-def measure(paths: list[Path], out: Path, steps: int) -> int:
+def measure(paths: list[Path], out: Path, steps: int, options: list[str]) -> int:
     """Return the peak in KiB of the sum over the processes of a training, looked at twenty times a second."""
-    command = ["-m", "regard", "train", *map(str, paths), "--out", str(out), "--steps", str(steps)]
+    command = ["-m", "regard", "train", *map(str, paths), "--out", str(out), "--steps", str(steps), *options]
     process = subprocess.Popen(
         [sys.executable, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
