@@ -34,7 +34,8 @@ def at(step, share=None, epochs=0.0):
 
 def test_trapezoid_goes_up_stays_and_comes_down():
     schedule = TrapezoidSchedule(warmup_steps=10, descent=0.5)
-    assert rate_factor(schedule, at(5, 0.1)) == 0.5
+    assert rate_factor(schedule, at(5, 0.01)) == 0.5
+    assert rate_factor(schedule, at(1, 0.05)) == 0.5  # of a short run
     assert rate_factor(schedule, at(20, 0.4)) == 1
     assert rate_factor(schedule, at(30, 0.75)) == 0.5
     assert rate_factor(schedule, at(40, 1.0)) == 0

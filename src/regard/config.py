@@ -444,7 +444,7 @@ class TrapezoidSchedule(Options):
     kind: Literal["trapezoid"] = "trapezoid"
     """Needs no end known beforehand: early stopping starts the descent."""
     warmup_steps: int = Field(400, ge=0)
-    """Updates on the way up."""
+    """Updates on the way up, a tenth of the run at most."""
     descent: float = Field(0.4, gt=0, lt=1)
     """Share of the whole run that goes down."""
 

@@ -19,6 +19,8 @@ from regard.config import (
 )
 from regard.model.embed import Embedding
 
+_MOST_WARMUP = 0.1  # of a run
+
 
 def make_optimiser(model: nn.Module, options: OptimiserOptions) -> torch.optim.Optimizer:
     """Return the optimiser of a model's weights; its rate is set anew before each update."""
@@ -78,7 +80,9 @@ def rate_factor(schedule: ScheduleOptions, place: Place, plateau_factor: float =
     match schedule.kind:
         case "trapezoid":
             left = 1.0 if place.share is None else max(0.0, 1 - place.share)
-            return min(1.0, place.step / max(1, schedule.warmup_steps), left / schedule.descent)
+            # A short run goes up in its first tenth.
+            warm = max(place.step / max(1, schedule.warmup_steps), (place.share or 0.0) / _MOST_WARMUP)
+            return min(1.0, warm, left / schedule.descent)
         case "inverse-sqrt":
             return min(place.step / schedule.warmup_steps, math.sqrt(schedule.warmup_steps / place.step))
         case "cosine":
