@@ -7,8 +7,8 @@ from regard.errors import MissingExtraError
 
 def load_torch() -> None:
     """Import torch as training wants it, or say how to install it."""
-    # Threads that wait for one another must sleep and not spin: beside one other busy program, two spinning
-    # threads on two cores train twenty times slower. Read when torch loads.
+    # Threads that wait for one another must sleep and not spin: beside one other busy program, spinning
+    # threads take the processor from those they wait for. Read when torch loads.
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
     try:
         import torch  # noqa: F401 - the only heavy part, and an extra

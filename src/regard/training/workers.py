@@ -2,7 +2,7 @@
 
 Threads that share each matrix product wait for one another after every one of them. Here each worker has
 sentences of its own, computes their gradients by itself, and they meet once in an update: on two cores
-that is 1.13 to 1.36 times as fast (docs/experiments.md). What comes out depends on the number of workers,
+that is about a tenth faster (docs/experiments.md). What comes out depends on the number of workers,
 in its last bits and in its dropout, and on nothing else.
 """
 
