@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-def load(path: str | Path) -> "Translator":
-    """Return the translator of a model file."""
+def load(path: str | Path, *more: str | Path) -> "Translator":
+    """Return the translator of a model file, or of several that translate together."""
     from regard.translate import Translator  # here, so that `import regard` costs nothing
 
-    return Translator.open(Path(path))
+    return Translator.open(Path(path), *map(Path, more))
 
 
 def train(

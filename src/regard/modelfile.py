@@ -8,7 +8,7 @@ each tensor, in `header_sha256` that of the file's header, with 64 zeros in the 
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,6 +17,7 @@ import safetensors
 import safetensors.numpy
 from numpy.typing import NDArray
 
+from regard.align import Reading
 from regard.config import RecurrentOptions, TransformerOptions, parse
 from regard.contract import Floats
 from regard.errors import ConfigError, ModelFileError, TokenizerError
@@ -35,7 +36,8 @@ _MAX_HEADER_BYTES = 100_000_000  # as safetensors has it
 class ModelFile:
     """All that is needed to translate, and to know where a model comes from.
 
-    `config` (of the whole run) and `card` (data, scores, date) are plain JSON.
+    `config` (of the whole run) and `card` (data, scores, date) are plain JSON. `reading` says which attention
+    aligns best, and `split_above` how many tokens a source may have before it is split, where they are known.
     """
 
     options: RecurrentOptions | TransformerOptions
@@ -45,11 +47,14 @@ class ModelFile:
     target_language: str | None
     config: dict[str, Any]
     card: dict[str, Any]
+    reading: Reading | None = None
+    split_above: int | None = None
 
 
 def save_model(path: Path, model: ModelFile) -> None:
     """Write a model; the file appears whole or not at all, and the same model gives the same bytes."""
     _check_weights(path, model)
+    _check_reading(path, model)
     parts: dict[str, NDArray[Any]] = {
         f"weight.{name}": np.ascontiguousarray(array) for name, array in model.weights.items()
     }
@@ -66,6 +71,8 @@ def save_model(path: Path, model: ModelFile) -> None:
         "target_language": model.target_language,
         "config": model.config,
         "card": model.card,
+        "reading": None if model.reading is None else asdict(model.reading),
+        "split_above": model.split_above,
     }
     # Several entries of metadata would be written in an order that changes from run to run.
     metadata = {"regard": json.dumps(about, sort_keys=True, allow_nan=False)}
@@ -104,13 +111,26 @@ def load_model(path: Path) -> ModelFile:
             about["target_language"],
             about["config"],
             about["card"],
+            None if about.get("reading") is None else Reading(**about["reading"]),
+            about.get("split_above"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path}: is not a complete model ({error!r}); save it again") from None
     except (TokenizerError, ConfigError) as error:
         raise ModelFileError(f"{path}: {error}; was it saved by a newer regard?") from None
     _check_weights(path, model)
+    _check_reading(path, model)
     return model
+
+
+def _check_reading(path: Path, model: ModelFile) -> None:
+    """Raise an error if the model has no such layer and head as are to be read."""
+    reading, options = model.reading, model.options
+    layers, heads = (1, 1)
+    if options.kind == "transformer":
+        layers, heads = options.num_decoder_layers, options.num_heads
+    if reading and not (reading.layer in range(layers) and reading.head in (None, *range(heads))):
+        raise ModelFileError(f"{path}: the model has no layer and head as in {reading}; save it again")
 
 
 def _read_header(path: Path) -> dict[str, Any]:

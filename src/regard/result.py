@@ -1,26 +1,206 @@
-"""Plain results of translating."""
+"""Plain results of translating: the text, and with it where each word came from and how sure the model is."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.align import Link, hard_links, to_words
+from regard.text.words import PieceWords, Span, match_pieces, words
+
+Floats = NDArray[np.float32]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Translation:
-    """A translated text: how likely the model finds it, piece by piece, and where it looked for each.
+class Part:
+    """What was translated in one go: a whole text, or a stretch of one that is too long for the model.
 
     `source_pieces` end in `</s>`, and so do `pieces` unless a limit has cut the translation and it is not
-    `complete`. `probs` has one entry, and `attention_TS` one row, for each of the `pieces`, and a column for
-    each of the `source_pieces`. A model without attention has no columns; a blank source has no pieces.
+    `complete`. Spans lie in the strings of the whole `Translation`; that of `</s>` is empty. `log_probs` has
+    one entry and `attention_TS` one row for each of the `pieces`, with a column for each of the
+    `source_pieces`, or none at all if the model has no attention.
+    """
+
+    source_pieces: tuple[str, ...]
+    source_spans: tuple[Span, ...]
+    pieces: tuple[str, ...]
+    spans: tuple[Span, ...]
+    log_probs: tuple[float, ...]
+    attention_TS: Floats
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another translation of the same text."""
+
+    text: str
+    score: float
+    log_prob: float
+
+
+@dataclass(frozen=True, eq=False)
+class Translation:
+    """A translated text.
+
+    `score` is the log-probability over the length penalty, by which translations of one text are compared.
+    `flags` says what the reader should know, each a name in `docs/translating.md`: that something was left
+    out, that it loops, that the text was split. A blank source has no parts.
     """
 
     source: str
     text: str
     score: float
     log_prob: float
-    source_pieces: tuple[str, ...]
-    pieces: tuple[str, ...]
-    probs: tuple[float, ...]
-    attention_TS: NDArray[np.float32]
-    complete: bool
+    parts: tuple[Part, ...]
+    alternatives: tuple[Alternative, ...] = ()
+    flags: tuple[str, ...] = ()
+    uncovered: tuple[Span, ...] = field(default=())
+    """Source words that the translation does not seem to hold, as characters of the source."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether the model came to an end by itself."""
+        return all(part.complete for part in self.parts)
+
+    @property
+    def source_pieces(self) -> tuple[str, ...]:
+        """The source in pieces."""
+        return tuple(piece for part in self.parts for piece in part.source_pieces)
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The translation in pieces."""
+        return tuple(piece for part in self.parts for piece in part.pieces)
+
+    @property
+    def probs(self) -> tuple[float, ...]:
+        """How likely the model found each piece."""
+        return tuple(math.exp(log_prob) for part in self.parts for log_prob in part.log_probs)
+
+    @cached_property
+    def attention_TS(self) -> Floats:
+        """Where each piece came from: a row for each of the `pieces`, a column for each `source_pieces`."""
+        if len(self.parts) == 1:
+            return self.parts[0].attention_TS
+        return _diagonal([part.attention_TS for part in self.parts])
+
+    @cached_property
+    def source_words(self) -> tuple[Span, ...]:
+        """The words of the source, as characters of it."""
+        return tuple(words(self.source))
+
+    @cached_property
+    def words(self) -> tuple[Span, ...]:
+        """The words of the translation, as characters of it."""
+        return tuple(words(self.text))
+
+    @cached_property
+    def confidence(self) -> tuple[float, ...]:
+        """How likely the model found each word: the product of the probabilities of its pieces."""
+        log_probs = [log_prob for part in self.parts for log_prob in part.log_probs]
+        touched = match_pieces([span for part in self.parts for span in part.spans], self.words)
+        return tuple(math.exp(sum(log_probs[piece] for piece in word)) for word in touched.pieces_of_word)
+
+    @cached_property
+    def surprise(self) -> tuple[float, ...]:
+        """How much each word surprised the model, in bits: the logarithm of one in so many."""
+        return tuple(-math.log2(max(prob, 1e-300)) for prob in self.confidence)
+
+    @cached_property
+    def word_attention_TS(self) -> Floats:
+        """Where each word came from: a row for each of the `words`, a column for each of `source_words`."""
+        weights_TS = np.zeros((len(self.words), len(self.source_words)), np.float32)
+        for _, rows, columns, part_TS in self._by_part:
+            weights_TS[rows, columns] += part_TS
+        return weights_TS
+
+    @cached_property
+    def links(self) -> tuple[Link, ...]:
+        """Which words are linked, as (source word, target word), both counted from 0."""
+        return tuple(sorted({link for links, *_ in self._by_part for link in links}))
+
+    @cached_property
+    def _by_part(self) -> list[tuple[list[Link], slice, slice, Floats]]:
+        """The links and weights of each part, and which words they are of; a long text has only blocks."""
+        found = []
+        for part in self.parts:
+            if not part.attention_TS.shape[1]:
+                continue
+            source = match_pieces(part.source_spans, self.source_words)
+            target = match_pieces(part.spans, self.words)
+            columns, rows = _used(source), _used(target)
+            weights = to_words(part.attention_TS, _within(source, columns), _within(target, rows))
+            links = [(link[0] + columns.start, link[1] + rows.start) for link in hard_links(weights)]
+            found.append((links, rows, columns, weights.words_TS))
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain JSON values."""
+        return {
+            "source": self.source,
+            "text": self.text,
+            "score": self.score,
+            "log_prob": self.log_prob,
+            "flags": list(self.flags),
+            "uncovered": [list(span) for span in self.uncovered],
+            "source_words": [list(span) for span in self.source_words],
+            "words": [list(span) for span in self.words],
+            "confidence": [_short(prob) for prob in self.confidence],
+            "links": [list(link) for link in self.links],
+            "word_attention": [_shorts(row) for row in self.word_attention_TS]
+            if len(self.parts) == 1
+            else None,
+            "parts": [
+                {
+                    "source_pieces": list(part.source_pieces),
+                    "source_spans": [list(span) for span in part.source_spans],
+                    "pieces": list(part.pieces),
+                    "spans": [list(span) for span in part.spans],
+                    "log_probs": _shorts(part.log_probs),
+                    "attention": [_shorts(row) for row in part.attention_TS],
+                    "complete": part.complete,
+                }
+                for part in self.parts
+            ],
+            "alternatives": [
+                {"text": one.text, "score": one.score, "log_prob": one.log_prob} for one in self.alternatives
+            ],
+        }
+
+
+def _used(touched: PieceWords) -> slice:
+    """Return the words that any piece touches, from the first to the last."""
+    used = [word for piece in touched.words_of_piece for word in piece]
+    return slice(min(used), max(used) + 1) if used else slice(0, 0)
+
+
+def _within(touched: PieceWords, wanted: slice) -> PieceWords:
+    """Return the same for a range of words alone, counted from its first."""
+    return PieceWords(
+        tuple(tuple(word - wanted.start for word in piece) for piece in touched.words_of_piece),
+        touched.pieces_of_word[wanted],
+    )
+
+
+def _diagonal(blocks: Sequence[Floats]) -> Floats:
+    """Return one matrix with the blocks along its diagonal."""
+    whole = np.zeros((sum(map(len, blocks)), sum(block.shape[1] for block in blocks)), np.float32)
+    row = column = 0
+    for block in blocks:
+        whole[row : row + len(block), column : column + block.shape[1]] = block
+        row, column = row + len(block), column + block.shape[1]
+    return whole
+
+
+def _short(number: float) -> float:
+    """Return a number with as many digits as a reader can use."""
+    return float(f"{number:.4g}")
+
+
+def _shorts(numbers: Sequence[float] | Floats) -> list[float]:
+    return [_short(float(number)) for number in numbers]

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import regard
-from regard.cli import doctor, inspect, runs, sample, train
+from regard.cli import doctor, info, inspect, runs, sample, train, translate
 from regard.errors import ConfigError, RegardError
 
-_VERBS = (train, runs, inspect, sample, doctor)
+_VERBS = (translate, train, runs, inspect, info, sample, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -33,7 +33,7 @@ def run(arguments: Sequence[str]) -> int:
             )  # a terminal that cannot show é must not end the work
     debug = "--debug" in arguments
     try:
-        options = _parser().parse_args([argument for argument in arguments if argument != "--debug"])
+        options = _parse([argument for argument in arguments if argument != "--debug"])
         code = int(options.run(options) or 0)
         sys.stdout.flush()
         return code
@@ -75,6 +75,17 @@ def _give_up_output() -> None:
 def _stop(signal_number: int, _: object) -> NoReturn:
     """Leave as if by an error, so that temporary files are removed and workers ended."""
     raise SystemExit(128 + signal_number)
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options; words may stand after flags, which argparse takes amiss in a verb."""
+    parser = _parser()
+    options, left = parser.parse_known_args(arguments)
+    if left and not (hasattr(options, "words") and not any(word.startswith("-") for word in left)):
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
+    if left:
+        options.words += left
+    return options
 
 
 class _Parser(argparse.ArgumentParser):

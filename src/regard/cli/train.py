@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.cli.settings import read_setting
 from regard.draw.progress import progress
 from regard.errors import ConfigError
 from regard.training import load_torch
@@ -113,10 +114,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{arguments.config}: is not TOML ({error})") from error
     for setting in arguments.set:
-        key, equals, text = setting.partition("=")
-        if not equals:
-            raise ConfigError(f"--set {setting} is not valid; write section.key=value")
-        _put(values, key.split("."), _value(text))
+        _put(values, *read_setting(setting, "section.key=value"))
     if arguments.time or arguments.steps is not None:
         _put(values, ["train", "seconds"], _seconds(arguments.time) if arguments.time else None)
         _put(values, ["train", "steps"], arguments.steps)
@@ -138,14 +136,6 @@ def _put(values: dict[str, Any], path: list[str], value: Any) -> None:
             inner = values[key] = {"kind": inner}
         values = inner
     values[path[-1]] = value
-
-
-def _value(text: str) -> Any:
-    """Return a value as TOML would read it, or the text itself."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
 
 
 def _seconds(text: str) -> float:

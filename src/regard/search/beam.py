@@ -1,116 +1,25 @@
-"""Greedy and beam search: the most likely translations of a batch of sentences.
+"""Beam search: the most likely translations of a batch of sentences.
 
 Sentences are searched side by side, and each leaves the batch when it is finished. What was said is kept as
 the ids of each step with pointers to the rows they follow; a hypothesis is read off backwards at the end.
 """
 
 import heapq
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from regard.contract import Batch, Engine, Floats, Ids
-from regard.search.scores import Totals, best_id, best_ids, log_normaliser
+from regard.config import BeamOptions
+from regard.contract import Engine, Floats
+from regard.search.rules import Rules
+from regard.search.scores import Totals, best_ids, log_normaliser
+from regard.search.task import Found, Record, Task, length_factor
 from regard.vocabulary import BOS, EOS
 
-LENGTH_PENALTY = 1.0
-"""The exponent α of `length_factor`; at 0 the shortest translation tends to win."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hypothesis:
-    """A translation in ids, how likely the model finds it, and where it looked at each step.
-
-    A complete one has said `</s>`: it is not among the `ids`, but `log_probs` and `attention_TLNS` have a
-    last row for it. Otherwise the limit of its length has cut it.
-    """
-
-    ids: tuple[int, ...]
-    log_prob: float
-    score: float
-    log_probs: tuple[float, ...]
-    attention_TLNS: Floats
-    complete: bool
-
-
-def length_factor(num_tokens: int, length_penalty: float) -> float:
-    """Return lp(Y) = ((5 + |Y|) / 6)^α (Wu et al. 2016, eq. 14), `</s>` counted; score = log_prob / lp(Y)."""
-    return float(((5 + num_tokens) / 6) ** length_penalty)
-
-
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    """One step of all rows: what each read, which row of the step before it follows, and where it looked."""
-
-    read: list[int]
-    parents: list[int]
-    log_probs: list[float]  # of all that was said before this step
-    attention_RLNS: Floats
-
-
-class _Record:
-    """The steps so far, and the hypotheses that can be read off them."""
-
-    def __init__(self, engine: Engine[Any], batch: Batch, max_tokens: int | Ids, alpha: float) -> None:
-        self.num_source_B = batch.source_real_BS.sum(axis=1)
-        limit_B = np.broadcast_to(np.asarray(max_tokens, np.int64), self.num_source_B.shape)
-        self.limit_B = limit_B if engine.max_tokens is None else np.minimum(limit_B, engine.max_tokens)
-        self.alpha = alpha
-        self.moments: list[_Moment] = []
-
-    def add(self, read_R: Ids, parent_R: Ids, log_prob_R: Totals, attention_RLNS: Floats) -> None:
-        """Take down one step."""
-        self.moments.append(_Moment(read_R.tolist(), parent_R.tolist(), log_prob_R.tolist(), attention_RLNS))
-
-    def read_off(self, sentence: int, step: int, row: int, id: int, log_prob: float) -> Hypothesis:
-        """Return the hypothesis that says `id` last, in this row of this step."""
-        said, totals, looked = [id], [log_prob], []
-        for moment in reversed(self.moments[: step + 1]):
-            said.append(moment.read[row])
-            totals.append(moment.log_probs[row])
-            looked.append(moment.attention_RLNS[row])
-            row = moment.parents[row]
-        said.reverse()
-        ids = said[1:-1] if id == EOS else said[1:]  # the first is `<s>`
-        return Hypothesis(
-            tuple(ids),
-            log_prob,
-            log_prob / length_factor(step + 1, self.alpha),
-            tuple(np.diff(totals[::-1]).tolist()),
-            np.stack(looked[::-1])[..., : self.num_source_B[sentence]],
-            id == EOS,
-        )
-
-
-def greedy(
-    engine: Engine[Any], batch: Batch, max_tokens: int | Ids, length_penalty: float = LENGTH_PENALTY
-) -> list[Hypothesis]:
-    """Return what the model says if it takes the likeliest id at every step, one translation a sentence.
-
-    `max_tokens` limits the ids said, `</s>` counted: one number, or one for each sentence.
-    """
-    record = _Record(engine, batch, max_tokens, length_penalty)
-    found: dict[int, Hypothesis] = {}
-    sentence_R = rows = np.arange(len(batch.source_BS))
-    read_R, log_prob_R = np.full(len(rows), BOS, np.int64), np.zeros(len(rows))
-    state = engine.start(batch)
-    for step in range(int(record.limit_B.max(initial=0))):
-        said = engine.step(state, read_R)
-        record.add(read_R, rows, log_prob_R, said.attention_RLNS)
-        read_R = best_id(said.logits_RV)
-        logit_R = np.take_along_axis(said.logits_RV, read_R[:, None], axis=1)[:, 0]
-        log_prob_R = log_prob_R + logit_R - log_normaliser(said.logits_RV)
-        done_R = (read_R == EOS) | (record.limit_B[sentence_R] == step + 1)
-        for row in np.flatnonzero(done_R).tolist():
-            sentence = int(sentence_R[row])
-            found[sentence] = record.read_off(sentence, step, row, int(read_R[row]), float(log_prob_R[row]))
-        rows = np.flatnonzero(~done_R)
-        if not len(rows):
-            break
-        state = said.state if len(rows) == len(done_R) else said.state.select(rows)
-        sentence_R, read_R, log_prob_R = sentence_R[rows], read_R[rows], log_prob_R[rows]
-    return [found[sentence] for sentence in range(len(batch.source_BS))]
+# A source piece that nobody looked at at all would cost infinitely much; a local attention has such pieces.
+_LEAST_COVERAGE = 1e-4
 
 
 class _Kept:
@@ -119,75 +28,157 @@ class _Kept:
     def __init__(self, beam_size: int) -> None:
         self.beam_size = beam_size
         self.heap: list[tuple[bool, float, int, int, int, float]] = []  # the worst is first
+        self.best_lost = (False, -np.inf)
 
     def add(self, score: float, step: int, row: int, id: int, log_prob: float) -> None:
         """Keep a hypothesis if it is among the best; one that was cut is worse than any complete one."""
         entry = (id == EOS, score, -step, -row, id, log_prob)  # of equals the first one found
-        (heapq.heappush if len(self.heap) < self.beam_size else heapq.heappushpop)(self.heap, entry)
+        if len(self.heap) < self.beam_size:
+            heapq.heappush(self.heap, entry)
+        else:
+            self.best_lost = max(self.best_lost, heapq.heappushpop(self.heap, entry)[:2])
 
     @property
     def worst(self) -> float:
         """The score that a new one has to beat."""
         return self.heap[0][1] if len(self.heap) == self.beam_size else -np.inf
 
+    def margin(self, num_best: int) -> float:
+        """Return by how little the first `num_best` might come in another order, or be others."""
+        ranked = [*(entry[:2] for entry in sorted(self.heap, reverse=True)), self.best_lost]
+        return min(
+            (
+                better - worse
+                for (one, better), (other, worse) in pairwise(ranked[: num_best + 1])
+                if one == other
+            ),
+            default=np.inf,
+        )
 
-def beam(
-    engine: Engine[Any],
-    batch: Batch,
-    max_tokens: int | Ids,
-    beam_size: int,
-    length_penalty: float = LENGTH_PENALTY,
-) -> list[list[Hypothesis]]:
-    """Return the best translations that a beam finds, for each sentence up to `beam_size`, best first.
+
+def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 1) -> list[Found]:
+    """Return the best translations that a beam finds, for each sentence up to `beam_size`.
 
     Each step looks at the likeliest continuations of a sentence's open hypotheses. Those among the best
     `beam_size` that say `</s>` are finished; the best `beam_size` that do not stay open. A sentence is done
     when it has `beam_size` finished ones and no open one scores, at its present length, above the worst.
+    The margin is that of the `num_best` first.
     """
-    record = _Record(engine, batch, max_tokens, length_penalty)
-    num_sentences = len(batch.source_BS)
+    beam_size, beta = options.beam_size, options.coverage_penalty
+    num_sentences = len(task.batch.source_BS)
+    record, rules = Record(engine, task), Rules(task, num_sentences)
     kept = [_Kept(beam_size) for _ in range(num_sentences)]
+    margin_B = np.full(num_sentences, np.inf)
     open_B = parent_R = np.arange(num_sentences)  # sentences still searched, in the order of their rows
     read_R, log_prob_BK = np.full(num_sentences, BOS, np.int64), np.zeros((num_sentences, 1))
-    state = engine.start(batch)
-    for step in range(int(record.limit_B.max(initial=0))):
+    real_RS = task.batch.source_real_BS
+    coverage_RS: Floats = np.zeros((num_sentences, 1), np.float32)
+    state = engine.start(task.batch)
+    for step in range(record.num_steps):
         said = engine.step(state, read_R)
-        record.add(read_R, parent_R, log_prob_BK.ravel(), said.attention_RLNS)
-        # An open hypothesis offers one more continuation than the beam is wide, for one may be `</s>`.
-        ids_RK = best_ids(said.logits_RV, beam_size + 1)
-        logit_RK = np.take_along_axis(said.logits_RV, ids_RK, axis=1)
+        look_RS = task.look(said.attention_RLNS)
+        record.add(read_R, parent_R, log_prob_BK.ravel(), look_RS)
+        width, factor = log_prob_BK.shape[1], length_factor(step + 1, options.length_penalty)
+        bound_RV = rules.bind(said.logits_RV, np.repeat(open_B, width))
+        # An open hypothesis offers two continuations more than the beam is wide: one may be `</s>`, and the
+        # margin of the last that stays is its distance from the first that does not.
+        ids_RK = best_ids(bound_RV, beam_size + 2)
+        logit_RK = np.take_along_axis(bound_RV, ids_RK, axis=1)
         start_R1 = (log_prob_BK.ravel() - log_normaliser(said.logits_RV))[:, None]
-        total_BX = (start_R1 + logit_RK).reshape(len(open_B), -1)
+        total_RK = start_R1 + logit_RK
+        key_RK = total_RK - options.diversity * np.arange(ids_RK.shape[1]) if options.diversity else total_RK
+        total_BX, key_BX = total_RK.reshape(len(open_B), -1), key_RK.reshape(len(open_B), -1)
         ids_BX = ids_RK.reshape(total_BX.shape)
-        order_BX = np.argsort(-total_BX, axis=1, kind="stable")
+        order_BX = np.argsort(-key_BX, axis=1, kind="stable")
         ends_BX = np.take_along_axis(ids_BX == EOS, order_BX, axis=1)
-        factor, width = length_factor(step + 1, length_penalty), log_prob_BK.shape[1]
+        sorted_BX = np.take_along_axis(key_BX, order_BX, axis=1)
         at_limit_B = record.limit_B[open_B] == step + 1
         leaves_BK = ends_BX[:, :beam_size] | at_limit_B[:, None]
+        penalty_R: Totals | None = None
+        if beta and look_RS.shape[1]:
+            coverage_RS = coverage_RS + look_RS
+            penalty_R = beta * _coverage_penalty(coverage_RS, real_RS)
         for place, rank in np.argwhere(leaves_BK).tolist():
             chosen = order_BX[place, rank]
             if (total := float(total_BX[place, chosen])) > -np.inf:
                 row = place * width + int(chosen) // ids_RK.shape[1]
-                kept[open_B[place]].add(total / factor, step, row, int(ids_BX[place, chosen]), total)
+                score = total / factor + (0.0 if penalty_R is None else float(penalty_R[row]))
+                kept[open_B[place]].add(score, step, row, int(ids_BX[place, chosen]), total)
         # A stable sort puts the continuations that stay open before those that end, each best first.
-        open_BK = np.argsort(ends_BX, axis=1, kind="stable")[:, :beam_size]
+        stay_BX = np.argsort(ends_BX, axis=1, kind="stable")
+        leaving_BX = ends_BX | at_limit_B[:, None]
+        margin_B[open_B] = np.minimum(margin_B[open_B], _margins(sorted_BX, leaving_BX, stay_BX, beam_size))
+        if options.diversity:
+            sibling_B = _sibling_margins(total_RK, order_BX, leaving_BX, beam_size)
+            margin_B[open_B] = np.minimum(margin_B[open_B], sibling_B)
+        open_BK = stay_BX[:, :beam_size]
         chosen_BK = np.take_along_axis(order_BX, open_BK, axis=1)
         log_prob_BK = np.take_along_axis(total_BX, chosen_BK, axis=1)
         log_prob_BK[np.take_along_axis(ends_BX, open_BK, axis=1)] = -np.inf  # fewer ids than the beam is wide
-        # Growing may yet raise a score, to log_prob / lp(limit) at most. To wait until not even that is above
-        # the worst took 1.8 times as many rows and changed none of 200 translations of a small Transformer.
+        # Growing may yet raise a score, to log_prob / lp(limit) at most; to wait until not even that is above
+        # the worst is much work for hardly another translation.
         worst_B = np.array([kept[sentence].worst for sentence in open_B])
-        stays = np.flatnonzero(~at_limit_B & (log_prob_BK[:, 0] / factor > worst_B))
+        with np.errstate(invalid="ignore"):  # -inf - -inf: none open and few finished
+            ahead_B = log_prob_BK.max(axis=1) / factor - worst_B
+        margin_B[open_B] = np.fmin(margin_B[open_B], np.where(at_limit_B, np.inf, np.abs(ahead_B)))
+        stays = np.flatnonzero(~at_limit_B & (ahead_B > 0))
         if not len(stays):
             break
         parent_R = (stays[:, None] * width + chosen_BK[stays] // ids_RK.shape[1]).ravel()
         read_R = np.take_along_axis(ids_BX, chosen_BK, axis=1)[stays].ravel()
         log_prob_BK, open_B = log_prob_BK[stays], open_B[stays]
+        if penalty_R is not None:
+            coverage_RS = coverage_RS[parent_R]
+            real_RS = real_RS[parent_R]
+        rules.follow(parent_R, read_R)
         state = said.state.select(parent_R)
     return [
-        [
-            record.read_off(sentence, -step, -row, id, log_prob)
-            for _, _, step, row, id, log_prob in sorted(one.heap, reverse=True)
-        ]
+        Found(
+            tuple(
+                record.read_off(sentence, -step, -row, id, log_prob, score)
+                for _, score, step, row, id, log_prob in sorted(one.heap, reverse=True)
+            ),
+            min(float(margin_B[sentence]), one.margin(num_best)),
+        )
         for sentence, one in enumerate(kept)
     ]
+
+
+def _coverage_penalty(coverage_RS: Floats, real_RS: NDArray[np.bool_]) -> Totals:
+    """Return cp = Σ_i log min(Σ_t α_ti, 1) of each row (Wu et al. 2016, eq. 14), without its weight β."""
+    seen_RS = np.where(real_RS, np.clip(coverage_RS, _LEAST_COVERAGE, 1), 1)
+    penalty_R: Totals = np.log(seen_RS).sum(axis=1, dtype=float)
+    return penalty_R
+
+
+def _margins(
+    sorted_BX: Totals, ends_BX: NDArray[np.bool_], stay_BX: NDArray[np.int64], beam_size: int
+) -> Totals:
+    """Return by how little one that ends would not be finished, or one that stays open would be dropped."""
+    num_choices = sorted_BX.shape[1]
+    if num_choices <= beam_size:
+        return np.full(len(sorted_BX), np.inf)
+    # To be finished one must be among the first `beam_size`, to stay open among the first of those that do.
+    inside = np.arange(num_choices) < beam_size
+    with np.errstate(invalid="ignore"):  # -inf - -inf: neither is a choice
+        other_BX = np.where(inside, sorted_BX[:, beam_size, None], sorted_BX[:, beam_size - 1, None])
+        ending_BX = np.where(ends_BX, np.abs(sorted_BX - other_BX), np.inf)
+        edge_BX = np.take_along_axis(sorted_BX, stay_BX[:, beam_size - 1 : beam_size + 1], axis=1)
+        staying_B = edge_BX[:, 0] - edge_BX[:, 1]
+    margin_B: Totals = np.fmin(np.fmin.reduce(ending_BX, axis=1), np.where(staying_B < 0, np.inf, staying_B))
+    return np.where(np.isnan(margin_B), np.inf, margin_B)
+
+
+def _sibling_margins(
+    total_RK: Totals, order_BX: NDArray[np.int64], ends_BX: NDArray[np.bool_], beam_size: int
+) -> Totals:
+    """Return by how little two siblings of different fates have their ranks, which decide what each pays."""
+    inside = np.arange(ends_BX.shape[1]) < beam_size
+    stays_BX = np.cumsum(~ends_BX, axis=1) <= beam_size
+    fate_BX = np.empty(ends_BX.shape, np.int64)  # dropped, stays open, finished
+    np.put_along_axis(fate_BX, order_BX, np.where(ends_BX, 2 * inside, stays_BX), axis=1)
+    fate_RK = fate_BX.reshape(total_RK.shape)
+    with np.errstate(invalid="ignore"):  # -inf - -inf: neither is a choice
+        gap_RX = np.where(fate_RK[:, :-1] != fate_RK[:, 1:], total_RK[:, :-1] - total_RK[:, 1:], np.inf)
+    margin_B: Totals = np.fmin.reduce(gap_RX.reshape(len(ends_BX), -1), axis=1, initial=np.inf)
+    return margin_B

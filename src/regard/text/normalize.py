@@ -57,6 +57,8 @@ def normalize(text: str, *, fold_quotes: bool = False) -> str:
 
 def trace_normalize(text: str, *, fold_quotes: bool = False) -> Normalized:
     """Return what `normalize` returns, with the place of every character in the original."""
+    if normalize(text, fold_quotes=fold_quotes) == text:  # nearly always
+        return Normalized(text, text, tuple((place, place + 1) for place in range(len(text))))
     characters: list[str] = []
     origin: list[Span] = []
     for segment, start, end in _segments(text):

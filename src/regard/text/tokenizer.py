@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class Tokenizer:
         """Return the pieces of a text. The spans of a normalised text lie in its original."""
         plain = text.text if isinstance(text, Normalized) else text
         ids = self.encode_batch([plain])[0].tolist()
-        spans = self._spans(ids, plain)
+        spans = self.spans(ids, plain)
         if isinstance(text, Normalized):
             spans = [text.to_original(span) for span in spans]
         original = text.original if isinstance(text, Normalized) else plain
@@ -102,11 +102,36 @@ class Tokenizer:
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids without `<pad>`, `<s>` and `</s>`; bytes that form no character become �."""
         surface = b"".join(map(self._surfaces.__getitem__, ids))
-        try:
-            text = surface.decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:
-            text = surface.decode("utf-8", "replace")
-        return text.removeprefix(" ")
+        return surface.decode("utf-8", _errors(surface)).removeprefix(" ")
+
+    def decode_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
+        """Return the text of ids, and which of its characters each id gave; some, like `</s>`, give none.
+
+        As in `encode`, the space before a word is in no span, and all bytes of a character have its span.
+        """
+        text, errors = self.decode(ids), _errors(b"".join(map(self._surfaces.__getitem__, ids)))
+        spans: list[Span] = []
+        place = -1 if ids and self._surfaces[ids[0]][:1] == b" " else 0
+        for is_byte, run in groupby(ids, lambda one: FIRST_BYTE <= one < NUM_RESERVED):
+            if is_byte:
+                data = bytes(id - FIRST_BYTE for id in run)
+                given = data.decode("utf-8", errors)
+                if len(given.encode("utf-8", "surrogatepass")) == len(data) and "\ufffd" not in given:
+                    sizes = [len(character.encode("utf-8", "surrogatepass")) for character in given]
+                    for offset, size in enumerate(sizes):
+                        spans += [(max(place + offset, 0), max(place + offset + 1, 0))] * size
+                else:  # no characters: all of them together gave all the signs of that
+                    spans += [(max(place, 0), place + len(given))] * len(data)
+                place += len(given)
+                continue
+            for id in run:
+                surface = self._surfaces[id].decode("utf-8", errors)
+                start, end = place, place + len(surface)
+                if len(surface) > 1 and surface[0] == " ":
+                    start += 1
+                spans.append((max(start, 0), max(end, 0)))
+                place = end
+        return text, spans
 
     def to_bytes(self) -> bytes:
         """Return the whole tokenizer as bytes: a line of JSON, then the segmenter."""
@@ -155,7 +180,7 @@ class Tokenizer:
             result.append(np.concatenate(whole))
         return result
 
-    def _spans(self, ids: Sequence[int], text: str) -> list[Span]:
+    def spans(self, ids: Sequence[int], text: str) -> list[Span]:
         """Return the characters each piece covers, by walking over the text beside the pieces."""
         spans: list[Span] = []
         place = -1  # of the space put in front of the text
@@ -174,6 +199,15 @@ class Tokenizer:
             spans.append((max(start, 0), max(end, 0)))
             place = end
         return spans
+
+
+def _errors(surface: bytes) -> str:
+    """Return how to decode bytes: lone surrogates as they are, unless something else is wrong as well."""
+    try:
+        surface.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return "replace"
+    return "surrogatepass"
 
 
 def _holds_raw(text: str) -> bool:
@@ -197,6 +231,11 @@ class TokenizerPair:
 
     source: Tokenizer
     target: Tokenizer
+
+    @property
+    def sha256(self) -> str:
+        """The hash of both: equal hashes give equal ids on both sides."""
+        return hashlib.sha256((self.source.sha256 + self.target.sha256).encode()).hexdigest()
 
     @staticmethod
     def clean_source(text: str) -> str:

@@ -26,9 +26,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 import regard
+from regard.corpus.batches import Batches
 from regard.corpus.inspect import check_rules
 from regard.corpus.parallel import num_cores
 from regard.corpus.read import Corpus, open_corpus
@@ -40,6 +42,7 @@ from regard.model.build import build_model, count_parameters, import_arrays
 from regard.model.engine import TorchEngine
 from regard.modelfile import ModelFile, load_model, save_model
 from regard.result import Translation
+from regard.runtime.build import build_engine
 from regard.training.checkpoint import locked, newest_checkpoint
 from regard.training.diagnose import about_data
 from regard.training.display import Display, TensorBoardDisplay, several, tensorboard_writer
@@ -47,6 +50,7 @@ from regard.training.history import FORMAT, RESULT_FILE, RUN_FILE
 from regard.training.loop import RunOptions, Trainer
 from regard.training.prepare import Material, Prepared, Progress, inspect_material, load_prepared, prepare
 from regard.training.processes import Processes, join_processes
+from regard.training.reading import choose_reading
 from regard.training.recipes import choose_preset, effective_options, options_of
 from regard.training.validate import Validated
 from regard.training.workers import choose_num_workers
@@ -54,6 +58,7 @@ from regard.translate import Translator
 
 _BUDGET = ("steps", "seconds")
 _BEAM_SIZE = 5
+_LEAST_LONG = 32  # tokens of a source that is never too long, even if validation had shorter ones only
 _SAMPLE_PIECES = 12  # sentences of about this length show best what a model does
 
 
@@ -293,7 +298,8 @@ def _finish(request: Request, device: torch.device, end: dict[str, Any], stages:
     """Score the best model by beam search, write the model file, and return what came of it."""
     folder = request.folder
     about, prepared = _read_json(folder / RUN_FILE), load_prepared(folder / "data")
-    best = load_model(folder / "best.regard")
+    options = options_of(about["config"])
+    best = _with_habits(load_model(folder / "best.regard"), prepared, options)
     sources = [source for source, _ in prepared.validation]
     references = [target for _, target in prepared.validation]
     with stages() as progress:
@@ -323,6 +329,19 @@ def _finish(request: Request, device: torch.device, end: dict[str, Any], stages:
     return Trained(request.out, end["reason"], end["step"], end["seconds"], scores, tuple(samples))
 
 
+def _with_habits(model: ModelFile, prepared: Prepared, options: RunOptions) -> ModelFile:
+    """Return the model with what was learnt about it: which attention aligns, and how long sources may be."""
+    engine = build_engine(model.options, model.weights)
+    batches = Batches(prepared.shares, options.batch, options.seed)
+    store = prepared.validation_store
+    longest = int(store.source.lengths(np.arange(len(store))).max(initial=0))
+    return replace(
+        model,
+        reading=choose_reading(engine, (batch for _, batch in batches.iterate())),
+        split_above=min(options.batch.max_tokens, max(longest, _LEAST_LONG)),
+    )
+
+
 def _translator(model: ModelFile, device: torch.device) -> Translator:
     """Return the users' translator, or on a GPU one that computes there."""
     if device.type != "cuda":
@@ -330,7 +349,8 @@ def _translator(model: ModelFile, device: torch.device) -> Translator:
     sizes = model.tokenizers.source.vocab_size, model.tokenizers.target.vocab_size
     on_device = build_model(model.options, *sizes)
     import_arrays(on_device, model.weights)
-    return Translator(TorchEngine(on_device.to(device)), model.tokenizers)
+    engine = TorchEngine(on_device.to(device))
+    return Translator(engine, model.tokenizers, model.reading, model.split_above, num_workers=1)
 
 
 def _model_file(

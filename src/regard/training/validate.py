@@ -79,10 +79,11 @@ class Validator:
             nll, shuffled_nll = self._losses()
             arrays = export_arrays(self._model)
             if parameters[0].is_cuda:
-                translator = Translator(TorchEngine(self._model), self._tokenizers)
+                translator = Translator(TorchEngine(self._model), self._tokenizers, num_workers=1)
             else:
                 translator = Translator(build_engine(self._model.options, arrays), self._tokenizers)
-            translations = translator.translate(self._sources, beam_size=1)
+            # What a model says as yet is what it says: trying again would hide how far it is.
+            translations = translator.translate(self._sources, beam_size=1, guard=False)
             torch._foreach_copy_(parameters, own)
         scores = score([one.text for one in translations], self._references, target_language=self._language)
         return Validated(

@@ -1,0 +1,129 @@
+"""`regard info`: what a model file says about itself."""
+
+import argparse
+import contextlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from regard.modelfile import ModelFile
+
+NAME = "info"
+HELP = "show what a model file is: languages, design, sizes, data, scores"
+DESCRIPTION = "Verifies every part of a model file and shows its card."
+EXAMPLES = """examples:
+  regard info fr-en.regard
+  regard info fr-en.regard --json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("model", type=Path, metavar="MODEL", help="the model file")
+    parser.add_argument("--json", action="store_true", help="everything, configuration included, as JSON")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Show the card."""
+    from regard.modelfile import load_model
+
+    model = load_model(options.model)
+    if options.json:
+        print(json.dumps(_about(model), indent=1, ensure_ascii=False))
+        return
+    for name, value in _rows(options.model, model):
+        print(f"{name:12} {value}")
+
+
+def _about(model: "ModelFile") -> dict[str, Any]:
+    reading = model.reading
+    return {
+        "source_language": model.source_language,
+        "target_language": model.target_language,
+        "num_parameters": _num_parameters(model),
+        "vocabularies": [model.tokenizers.source.vocab_size, model.tokenizers.target.vocab_size],
+        "reading": reading and {"layer": reading.layer, "head": reading.head, "shifted": reading.shifted},
+        "split_above": model.split_above,
+        "model": model.options.model_dump(),
+        "config": model.config,
+        "card": model.card,
+    }
+
+
+def _rows(path: Path, model: "ModelFile") -> list[tuple[str, str]]:
+    """Return what a person wants to know, line by line; a file without a card says less."""
+    card, source, target = model.card, model.tokenizers.source, model.tokenizers.target
+    rows = [
+        ("file", f"{path}, {path.stat().st_size / 1e6:.1f} MB, every part verified"),
+        ("languages", f"{model.source_language or '?'} to {model.target_language or '?'}"),
+        ("design", f"{model.options.kind}, preset {card.get('preset') or 'none'}, {_design(model)}"),
+        ("weights", f"{_num_parameters(model):,}"),
+        (
+            "vocabulary",
+            f"{source.vocab_size:,} pieces for both languages"
+            if source.sha256 == target.sha256
+            else f"{source.vocab_size:,} and {target.vocab_size:,} pieces",
+        ),
+        ("alignment", _alignment(model)),
+    ]
+    if model.split_above:
+        rows.append(("splits", f"sources of more than {model.split_above} pieces"))
+    for row in (_data, _training, _bleu, _signature, _chrf, _made):
+        with contextlib.suppress(KeyError, TypeError, ValueError):  # a card is what its writer made of it
+            rows.append(row(card))
+    return rows
+
+
+def _data(card: dict[str, Any]) -> tuple[str, str]:
+    return "data", f"{card['data']['num_pairs']:,} pairs of {card['data']['num_read']:,} read"
+
+
+def _training(card: dict[str, Any]) -> tuple[str, str]:
+    training = card["training"]
+    return "training", f"{training['step']:,} updates, {training['seconds'] / 60:.0f} minutes"
+
+
+def _bleu(card: dict[str, Any]) -> tuple[str, str]:
+    scores = card["validation"]
+    return "BLEU", f"{scores['bleu']:.1f} on {scores['num_sentences']:,} validation sentences"
+
+
+def _signature(card: dict[str, Any]) -> tuple[str, str]:
+    return "", str(card["validation"]["signatures"]["bleu"])
+
+
+def _chrf(card: dict[str, Any]) -> tuple[str, str]:
+    return "chrF", f"{card['validation']['chrf']:.1f}"
+
+
+def _made(card: dict[str, Any]) -> tuple[str, str]:
+    return "made", f"{card['created']} by regard {card.get('regard', '?')}"
+
+
+def _design(model: "ModelFile") -> str:
+    options = model.options
+    if options.kind == "transformer":
+        return (
+            f"{options.num_encoder_layers} + {options.num_decoder_layers} layers, "
+            f"width {options.hidden_size}, {options.num_heads} heads"
+        )
+    attention = options.attention
+    looks = (
+        "no attention" if attention.kind == "none" else f"{attention.scorer.kind} attention, {attention.kind}"
+    )
+    return f"{options.num_layers} layers of {options.cell} {options.hidden_size}, {looks}"
+
+
+def _alignment(model: "ModelFile") -> str:
+    if model.options.kind == "recurrent" and model.options.attention.kind == "none":
+        return "none: the model has no attention"
+    if model.reading is None:
+        return "read from the last layer but one"
+    heads = "the mean of all heads" if model.reading.head is None else f"head {model.reading.head + 1}"
+    step = "the step that reads a word" if model.reading.shifted else "the step that says it"
+    return f"read from layer {model.reading.layer + 1}, {heads}, at {step}"
+
+
+def _num_parameters(model: "ModelFile") -> int:
+    return sum(weight.size for weight in model.weights.values())

@@ -1,0 +1,313 @@
+"""`regard translate`: lines in, as many lines out."""
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import stat
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from regard.cli.settings import read_setting
+from regard.draw.progress import progress
+from regard.errors import ConfigError, CorpusError
+from regard.files import READ_ERRORS, writing
+
+if TYPE_CHECKING:
+    from regard.result import Translation
+    from regard.translate import Translator
+
+NAME = "translate"
+HELP = "translate lines of text, or a text given in quotes"
+DESCRIPTION = (
+    "Translates standard input, a file, or the texts given, line by line: as many lines out as in, blank\n"
+    "ones blank. Lines that cannot be read are named, left blank, and make the exit code 3. What looks\n"
+    "wrong is tried again, and named if it still does."
+)
+EXAMPLES = """examples:
+  regard translate fr-en.regard < in.fr > out.en
+  regard translate fr-en.regard "je suis étudiant" "il pleut"
+  regard translate fr-en.regard --file in.fr --out out.jsonl --jsonl
+  regard translate fr-en.regard --nbest 5 --set diversity=0.5 "il pleut"
+  regard translate a.regard --with b.regard < in.fr > out.en
+  regard translate fr-en.regard --file in.fr --given out.en --jsonl
+"""
+SOME_FAILED = 3  # the exit code if some lines could not be translated
+
+_MAX_BYTES = 200_000  # of a line
+_SHOWN_LINES = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "words", nargs="*", metavar="[MODEL] TEXT",
+        help="the model file, without which that of the package is used, and what to translate, without "
+        "which --file or standard input is",
+    )  # fmt: skip
+    parser.add_argument(
+        "--file", type=Path, metavar="FILE", help="translate the lines of a file (.gz, .xz, .zst may follow)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write to a file, which appears when all is done"
+    )
+    parser.add_argument(
+        "--jsonl",
+        action="store_true",
+        help="all about each translation as a line of JSON: words, alignment, confidence, flags",
+    )
+    parser.add_argument("--beam", type=int, metavar="N", help="hypotheses kept; 1 is greedy, fast search (5)")
+    parser.add_argument("--nbest", type=int, default=1, metavar="N", help="the N best of each, in columns")
+    parser.add_argument("--prefix", metavar="TEXT", help="every translation begins with this")
+    parser.add_argument(
+        "--given",
+        type=Path,
+        metavar="FILE",
+        help="do not translate, but tell how likely these translations are, word by word, and how they align",
+    )
+    parser.add_argument(
+        "--with",
+        type=Path,
+        action="append",
+        default=[],
+        dest="others",
+        metavar="MODEL",
+        help="another model that translates together with the first",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="any option of the section `search` in docs/options.md, such as kind=sample",
+    )
+    parser.add_argument("--no-guard", action="store_true", help="leave what looks wrong as it is")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Translate, and say what could not be read and what looks wrong."""
+    search: dict[str, Any] = {} if options.beam is None else {"beam_size": options.beam}
+    for setting in options.set:
+        (*_, key), value = read_setting(setting, "key=value, such as length_penalty=0.6")
+        search[key] = value
+    if options.given and (options.prefix or search or options.nbest > 1):
+        raise ConfigError(
+            "--given takes translations as they are; leave --prefix, --beam, --nbest and --set out"
+        )
+    from regard.translate import Translator
+
+    model, texts = _model_and_texts(options.words)
+    translator = Translator.open(model, *options.others)
+    report = _Report()
+    with contextlib.ExitStack() as stack:
+        stream = _source(stack, texts, options.file)
+        lines = _Lines(stream, str(options.file or "standard input"), report)
+        if options.given:
+            given = _Lines(_opened(stack, options.given), str(options.given), report)
+            translations = _scored(translator, lines, given, report)
+        else:
+            how = {"num_best": options.nbest, "guard": not options.no_guard, **search}
+            translations = _translated(translator, lines, options.prefix, stream.isatty(), how)
+        (out,) = stack.enter_context(writing(options.out)) if options.out else (sys.stdout.buffer,)
+        on_screen = not options.out and sys.stdout.isatty()
+        show = None if on_screen else stack.enter_context(progress())
+        size = _size(stream)
+        for number, translation in enumerate(translations, 1):
+            report.add(number, translation)
+            line = _json(number, translation, report) if options.jsonl else _plain(translation)
+            out.write(line.encode("utf-8", "replace") + b"\n")
+            if on_screen:
+                out.flush()
+            elif show:
+                show(f"translating, {number:,} lines", _place(stream) if size else number, size)
+        out.flush()
+    report.print()
+    return SOME_FAILED if report.errors else 0
+
+
+@dataclass
+class _Report:
+    """What is to be said at the end."""
+
+    errors: dict[int, str] = field(default_factory=dict)
+    flagged: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    num_lines: int = 0
+
+    def fail(self, number: int, reason: str) -> None:
+        """Say at once that a line cannot be translated."""
+        self.errors[number] = reason
+        print(f"regard: line {number:,}: {reason}", file=sys.stderr)
+
+    def add(self, number: int, translation: "Translation") -> None:
+        """Take down what looks wrong with a translation."""
+        self.num_lines = number
+        for flag in translation.flags:
+            self.flagged[flag].append(number)
+
+    def print(self) -> None:
+        """Say what looks wrong, and where."""
+        for flag, numbers in self.flagged.items():
+            shown = ", ".join(f"{number:,}" for number in numbers[:_SHOWN_LINES])
+            more = ", ..." if len(numbers) > _SHOWN_LINES else ""
+            meaning = _MEANINGS.get(flag, flag)
+            print(
+                f"regard: {len(numbers):,} of {self.num_lines:,} {meaning} (line {shown}{more})",
+                file=sys.stderr,
+            )
+
+
+_MEANINGS = {
+    "empty": "came out empty",
+    "cut": "did not come to an end and were cut",
+    "loops": "say the same thing over and over",
+    "length": "are far too short or too long",
+    "copied": "are copies of their source",
+    "stuck": "look at one place only",
+    "uncovered": "may leave something out",
+    "lost": "lack a number, address, placeholder or emoji of their source",
+    "foreign": "have sources unlike what the model has learnt: another language?",
+    "split": "were too long and were translated in several parts",
+    "around": "were translated around their numbers, addresses, placeholders or emoji",
+    "unknown": "have words copied from the source, unknown to the model",
+    "capitals": "are in capitals and were translated in small letters",
+    "kept": "had numbers, addresses, placeholders or emoji put back",
+}
+
+
+class _Lines:
+    """The lines to translate; one that cannot be read is reported, and blank."""
+
+    def __init__(self, stream: IO[bytes], name: str, report: _Report) -> None:
+        self.stream = stream
+        self.name = name
+        self.report = report
+
+    def __iter__(self) -> Iterator[str]:
+        try:
+            yield from self._texts()
+        except READ_ERRORS as error:
+            raise CorpusError(f"{self.name}: cannot be read to its end ({error}); copy it again") from error
+
+    def _texts(self) -> Iterator[str]:
+        for number, line in enumerate(_bounded(self.stream), 1):
+            reason, text = "", ""
+            if len(line) > _MAX_BYTES:
+                reason = f"has more than {_MAX_BYTES:,} bytes; break it into lines"
+            elif b"\0" in line:
+                reason = "has NUL characters; convert the file to UTF-8, if it is UTF-16"
+            else:
+                try:
+                    text = line.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    reason = (
+                        f"byte {error.start + 1} ({line[error.start]:#04x}) is not UTF-8; convert the file"
+                    )
+            if reason:
+                self.report.fail(number, reason)
+            yield text.removeprefix("\ufeff") if number == 1 else text
+
+
+def _bounded(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield lines without their ends; of one that is too long as much as shows that."""
+    most = _MAX_BYTES + 2  # room for an end of line
+    while line := stream.readline(most):
+        if line.endswith(b"\n") or len(line) < most:
+            yield line.removesuffix(b"\n").removesuffix(b"\r")
+            continue
+        while (rest := stream.readline(most)) and not rest.endswith(b"\n"):
+            pass
+        yield line
+
+
+def _translated(
+    translator: "Translator", lines: Iterable[str], prefix: str | None, at_once: bool, how: dict[str, Any]
+) -> Iterator["Translation"]:
+    if prefix is None and not at_once:
+        yield from translator.stream(lines, **how)
+        return
+    for line in lines:
+        yield from translator.translate([line], prefixes=None if prefix is None else [prefix], **how)
+
+
+def _scored(
+    translator: "Translator", lines: Iterable[str], given: Iterable[str], report: _Report
+) -> Iterator["Translation"]:
+    """Yield the given translations as the model sees them; a pair with a blank side is blank."""
+    from regard.result import Translation
+
+    missing = object()
+    for number, (line, text) in enumerate(zip_longest(lines, given, fillvalue=missing), 1):
+        if line is missing or text is missing:
+            raise CorpusError(f"the sources and the translations differ in number from line {number:,} on")
+        assert isinstance(line, str) and isinstance(text, str)
+        if line.strip() and text.strip():
+            yield from translator.force([line], [text])
+            continue
+        if line.strip() or text.strip():
+            report.fail(number, "has one blank side; there is nothing to compare")
+        yield Translation(line, text, 0.0, 0.0, ())
+
+
+def _plain(translation: "Translation") -> str:
+    """Return the text, and its alternatives in further columns; a line stays a line."""
+    texts = [translation.text, *(one.text for one in translation.alternatives)]
+    return "\t".join(" ".join(text.split()) if not text.isprintable() else text for text in texts)
+
+
+def _json(number: int, translation: "Translation", report: _Report) -> str:
+    values: dict[str, Any] = {"line": number}
+    if number in report.errors:
+        values["error"] = report.errors[number]
+    return json.dumps(values | translation.to_json(), ensure_ascii=False, allow_nan=False)
+
+
+def _model_and_texts(words: list[str]) -> tuple[Path, list[str]]:
+    """Return which model translates which texts: a first word that names a file is the model."""
+    # A text may be too long for the name of a file: pathlib would raise an error.
+    if words and (words[0].endswith(".regard") or os.path.isfile(words[0])):  # noqa: PTH113
+        return Path(words[0]), words[1:]
+    from regard.starter import default_model
+
+    return default_model(), words
+
+
+def _source(stack: contextlib.ExitStack, texts: list[str], path: Path | None) -> IO[bytes]:
+    """Return what to translate as a stream of lines."""
+    if texts and path:
+        raise ConfigError("give either texts or --file")
+    if texts:
+        lines = "".join(" ".join(text.splitlines()) + "\n" for text in texts)
+        return io.BytesIO(lines.encode("utf-8", "surrogateescape"))
+    return _opened(stack, path) if path else sys.stdin.buffer
+
+
+def _opened(stack: contextlib.ExitStack, path: Path) -> IO[bytes]:
+    from regard.files import decompressed
+
+    try:
+        raw = stack.enter_context(path.open("rb"))
+    except OSError as error:
+        raise CorpusError(f"{path}: cannot be opened ({error.strerror})") from error
+    return decompressed(path, raw)
+
+
+def _size(stream: IO[bytes]) -> int:
+    """Return how many bytes there are to read, 0 if nobody knows."""
+    try:
+        status = os.fstat(stream.fileno())
+    except (OSError, AttributeError):
+        return 0
+    return status.st_size if stat.S_ISREG(status.st_mode) else 0
+
+
+def _place(stream: IO[bytes]) -> int:
+    try:
+        return stream.tell()
+    except OSError:
+        return 0

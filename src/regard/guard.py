@@ -1,0 +1,118 @@
+"""Is a translation to be trusted? What looks wrong with it, from its pieces and its attention alone.
+
+| flag        | what it says                                                                           |
+|-------------|----------------------------------------------------------------------------------------|
+| `empty`     | nothing was said                                                                       |
+| `cut`       | the limit of its length was reached before it came to an end                           |
+| `loops`     | it says the same thing over and over                                                   |
+| `length`    | it is far too short or too long for its source                                         |
+| `copied`    | it is its source, word for word                                                        |
+| `stuck`     | it looks at one place of the source nearly all the time                                |
+| `uncovered` | parts of the source were hardly looked at: they may have been left out                 |
+| `lost`      | a number, address, placeholder or emoji of the source is missing                       |
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from regard.contract import Floats
+from regard.text.protect import missing
+from regard.text.words import words
+
+# What is far: a translation of n pieces has about n pieces, and very short ones vary more.
+_LONGEST = (3.0, 10)  # times as many, and so many more
+_SHORTEST = (0.3, 2)  # times as many, and so many less
+_MAX_CYCLE = 8  # pieces of a loop
+_LOOP_PIECES = 9  # a loop is said at least three times, and is at least so long in all
+_MIN_STEPS = 8  # fewer tell nothing about where a model looks
+_STUCK_SHARE = 0.75
+_SEEN = 0.2  # of the weight of a step, over all steps: a source piece with less was hardly looked at
+_UNCOVERED_SHARE = 0.25
+_MIN_UNCOVERED = 3
+_NEAR = 1e-3  # what another batch may change of sums of weights
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the guard looks at: texts, pieces without `</s>`, and where each step looked (with `</s>`)."""
+
+    source: str
+    text: str
+    source_ids: Sequence[int]
+    ids: Sequence[int]
+    attention_TS: Floats
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What looks wrong, and whether a change of the last digits might have changed that."""
+
+    flags: tuple[str, ...]
+    near: bool
+
+
+def judge(said: Said) -> Verdict:
+    """Return what looks wrong with a translation."""
+    flags = []
+    num_source, num_said = len(said.source_ids), len(said.ids)
+    if not said.text.strip():
+        flags = ["empty"] if words(said.source) else []
+        return Verdict((*flags, *_lost(said)), False)
+    if not said.complete:
+        flags.append("cut")
+    if _loops(said.ids) and not _loops(said.source_ids):
+        flags.append("loops")
+    too_long = num_said > _LONGEST[0] * num_source + _LONGEST[1]
+    if too_long or num_said < _SHORTEST[0] * num_source - _SHORTEST[1]:
+        flags.append("length")
+    if said.text == said.source and len(words(said.source)) > 2 and any(map(str.islower, said.source)):
+        flags.append("copied")
+    near = False
+    if said.attention_TS.shape[1] and num_source > 1:
+        looks, near = _looks(said.attention_TS)
+        flags += looks
+    return Verdict((*flags, *_lost(said)), near)
+
+
+def _lost(said: Said) -> list[str]:
+    return ["lost"] if missing(said.source, said.text) else []
+
+
+def hardly_seen(attention_TS: Floats) -> list[int]:
+    """Return the source pieces that were hardly looked at, `</s>` aside."""
+    coverage_S = attention_TS[:, :-1].sum(axis=0)
+    return np.flatnonzero(coverage_S < _SEEN).tolist()
+
+
+def _loops(ids: Sequence[int]) -> bool:
+    """Tell whether a few pieces are said at least three times in a row."""
+    for cycle in range(1, min(_MAX_CYCLE, len(ids) // 3) + 1):
+        wanted = max(2 * cycle, _LOOP_PIECES - cycle)  # equal to what stands a cycle before
+        run = 0
+        for place in range(cycle, len(ids)):
+            run = run + 1 if ids[place] == ids[place - cycle] else 0
+            if run >= wanted:
+                return True
+    return False
+
+
+def _looks(attention_TS: Floats) -> tuple[list[str], bool]:
+    """Return what is wrong with where the model looked, and whether it is a near thing."""
+    num_steps, num_source = attention_TS.shape
+    flags, near = [], False
+    if num_steps >= _MIN_STEPS and num_source >= _MIN_STEPS:
+        share = float(attention_TS.sum(axis=0).max()) / num_steps
+        near = abs(share - _STUCK_SHARE) < _NEAR
+        if share > _STUCK_SHARE:
+            flags.append("stuck")
+    coverage_S = attention_TS[:, :-1].sum(axis=0)
+    wanted = max(_MIN_UNCOVERED, _UNCOVERED_SHARE * len(coverage_S))
+    near = near or (np.count_nonzero(coverage_S < _SEEN - _NEAR) >= wanted) != (
+        np.count_nonzero(coverage_S < _SEEN + _NEAR) >= wanted
+    )
+    if np.count_nonzero(coverage_S < _SEEN) >= wanted:
+        flags.append("uncovered")
+    return flags, near

@@ -1,0 +1,162 @@
+"""Other ways to translate what came out suspicious: the source written differently, or a stricter search."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from regard.config import BeamOptions
+from regard.decode import Edits
+from regard.result import Part
+from regard.text.normalize import Normalized
+from regard.text.protect import NUM_ATTEMPTS, items, missing, stand_ins, substitute
+from regard.text.words import Span, match_pieces, words
+
+# To look at all of the source, or not to say the same again and again.
+_WHOLE = BeamOptions(coverage_penalty=0.1)
+_ONCE = BeamOptions(no_repeat_ngram=3, max_ratio=1.5)
+_REPEATING = {"loops", "stuck", "cut", "length"}
+
+
+def _no_edits(text: str) -> Edits:
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A stretch of a text that is its own translation."""
+
+    source: Normalized
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A way to translate a text: what the model reads, how it searches, and how its translation is mended.
+
+    `mend` returns None for a translation that cannot be mended; the guard compares the mended one with
+    `judged`, or else with what the model read. The `flag` tells the user that this way was taken, `joints`
+    what stands between the stretches.
+    """
+
+    stretches: tuple[Normalized | Copied, ...]
+    search: BeamOptions | None = None  # None: as the user wants it
+    mend: Callable[[str], Edits | None] = _no_edits
+    judged: str | None = None
+    flag: str | None = None
+    joints: tuple[str, ...] = ()
+
+
+def in_capitals(text: str) -> bool:
+    """Tell whether all letters that have two cases, two words of them at least, are capitals."""
+    return text.isupper() and len(words(text)) > 1 and sum(map(str.isalpha, text)) > 3
+
+
+def attempts(source: Normalized, flags: Sequence[str]) -> Iterator[Attempt]:
+    """Yield what to try with a text whose translation is suspicious for these reasons, the mildest first."""
+    if in_capitals(source.text):
+        yield Attempt((_recased(source, str.lower),), None, _capitals, source.text, "capitals")
+    if "lost" in flags:
+        for number in range(NUM_ATTEMPTS):
+            yield _with_stand_ins(source, number)
+        yield _around_items(source)
+    if _REPEATING.intersection(flags):
+        yield Attempt((source,), _ONCE)
+    if set(flags) - {"lost"} - _REPEATING:
+        yield Attempt((source,), _WHOLE)
+    if set(flags) - {"lost"} and len(words(source.text)) == 1:
+        lower = _recased(source, str.lower, first=False)
+        other = lower if lower.text != source.text else _capitalized(source)
+        yield Attempt((other,), _ONCE, judged=source.text)
+
+
+def put_back(source: Normalized, text: str, part: Part) -> Edits | None:
+    """Return what puts the lost items of a source into its translation: each where its words came from it.
+
+    None if an item has no such place, or two have the same.
+    """
+    found = words(text)
+    of_piece = match_pieces(part.spans, found).words_of_piece
+    edits: Edits = []
+    for item in missing(source.text, text):
+        start, end = source.to_original(item.span)
+        columns = [place for place, (a, b) in enumerate(part.source_spans) if a < end and start < b]
+        weight_T = part.attention_TS[:, columns].sum(axis=1) if part.attention_TS.shape[1] else []
+        mine = sorted(
+            {word for piece, weight in enumerate(weight_T) if weight > 0.5 for word in of_piece[piece]}
+        )
+        if not mine or mine[-1] - mine[0] >= len(mine):  # nowhere, or in several places
+            return None
+        edits.append(((found[mine[0]][0], found[mine[-1]][1]), item.text))
+    edits.sort()
+    return edits if all(a[0][1] <= b[0][0] for a, b in pairwise(edits)) else None
+
+
+def _recased(source: Normalized, change: Callable[[str], str], first: bool = True) -> Normalized:
+    """Return a text with other letters, perhaps all but the first, each still knowing its place."""
+    characters: list[str] = []
+    origin: list[Span] = []
+    for place, (character, span) in enumerate(zip(source.text, source.origin, strict=True)):
+        changed = change(character) if place or not first else character
+        characters.append(changed)
+        origin += [span] * len(changed)
+    return Normalized("".join(characters), source.original, tuple(origin))
+
+
+def _capitalized(source: Normalized) -> Normalized:
+    """Return a text with a capital at its beginning."""
+    first = source.text[:1].title()
+    origin = source.origin[:1] * len(first) + source.origin[1:]
+    return Normalized(first + source.text[1:], source.original, origin)
+
+
+def _capitals(text: str) -> Edits:
+    """Return what makes a text all capitals."""
+    upper = map(str.upper, text)
+    return [
+        ((place, place + 1), new)
+        for place, (old, new) in enumerate(zip(text, upper, strict=True))
+        if old != new
+    ]
+
+
+def _with_stand_ins(source: Normalized, number: int) -> Attempt:
+    """Return the attempt to translate common words in the place of rare items, and to put these back."""
+    found = items(source.text)
+    stand_for = dict(zip(stand_ins(found, source.text, number), found, strict=True))
+    replacements = [(item.span, word) for word, item in stand_for.items()]
+
+    def mend(text: str) -> Edits | None:
+        edits: Edits = []
+        for word, item in stand_for.items():
+            if text.count(word) != 1:
+                return None
+            start = text.index(word)
+            edits.append(((start, start + len(word)), item.text))
+        return edits
+
+    return Attempt((substitute(source, replacements),), None, mend, source.text, "kept")
+
+
+def _around_items(source: Normalized) -> Attempt:
+    """Return the attempt to translate what stands between the items, which then cannot be lost."""
+    cuts: list[tuple[Span, bool]] = []
+    place = 0
+    for item in items(source.text):
+        cuts += [((place, item.span[0]), False), (item.span, True)]
+        place = item.span[1]
+    cuts.append(((place, len(source.text)), False))
+    stretches: list[Normalized | Copied] = []
+    joints: list[str] = []
+    end = 0
+    for (start, stop), is_item in cuts:
+        inner = source.text[start:stop]
+        if not inner.strip():
+            continue
+        first, last = start + len(inner) - len(inner.lstrip()), start + len(inner.rstrip())
+        stretch = Normalized(source.text[first:last], source.original, source.origin[first:last])
+        if stretches:
+            joints.append(source.text[end:first])
+        # Signs between items, such as the stop after a number, are no sentence either.
+        copied = is_item or not any(map(str.isalnum, stretch.text))
+        stretches.append(Copied(stretch) if copied else stretch)
+        end = last
+    return Attempt(tuple(stretches), flag="around", joints=tuple(joints))

@@ -1,0 +1,299 @@
+"""Where each word came from and how sure the model is: spans in the strings as they are, weights, links."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scripted import Scripted, one_after_another, straight
+from small import random_engine, shrink
+
+import regard.decode
+from regard.align import USUAL_READING, Reading, WordWeights, hard_links, to_words
+from regard.config import CharacterOptions, WordOptions
+from regard.model.presets import PRESETS
+from regard.result import Alternative, Part, Translation
+from regard.text.tokenizer import TokenizerPair
+from regard.text.words import PieceWords, match_pieces
+from regard.translate import Translator
+from regard.vocabulary import EOS
+
+LETTERS = TokenizerPair.learn(["abcdefghijklmnopqrstuvwxyz' \"한국어"], ["a"], CharacterOptions(joint=True))
+WORDS = TokenizerPair.learn(["le chat dort"], ["the cat sleeps"], WordOptions(vocab_size=300))
+# Typographic quotes, Korean letter by letter, double and odd spaces, emoji of several characters, characters
+# that are bytes to the tokenizer, an accent of its own, an invisible sign.
+ODD = [
+    "“ab”  ’c’",
+    "\u1112\u1161\u11ab\u1100\u116e\u11a8\u110b\u1165 ab",
+    "  a \u00a0 b\tc ",
+    "a 👩\u200d👩\u200d👧 b 👍🏽",
+    "日本 Ωx",
+    "cafe\u0301 ab",
+    "a\u00adb \ufeffc",
+]
+
+
+def copier(tokenizers=LETTERS, look=straight):
+    """A translator that says what it reads, piece by piece."""
+    engine = Scripted(tokenizers.target.vocab_size, one_after_another(lambda source: source), look)
+    return Translator(engine, tokenizers)
+
+
+def id_of(piece, tokenizer=WORDS.target):
+    return tokenizer.pieces.index(piece)
+
+
+# Spans.
+
+
+def check_spans(spans, text):
+    """In the text, in its order, and over all of it that can be seen."""
+    assert all(0 <= start <= end <= len(text) for start, end in spans)
+    assert list(spans) == sorted(spans)
+    covered = {place for start, end in spans for place in range(start, end)}
+    return {place for place, character in enumerate(text) if not character.isspace()} - covered
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_the_spans_of_a_source_lie_in_the_text_as_it_was_given(text):
+    (one,) = copier().translate([text], guard=False)
+    (part,) = one.parts
+    assert one.source == text
+    uncovered = check_spans(part.source_spans, text)
+    assert {text[place] for place in uncovered} <= {"\u00ad", "\ufeff"}  # which nobody sees
+    assert check_spans(part.spans, one.text) == set()
+    assert part.source_spans[-1] == (part.source_spans[-2][1],) * 2
+    assert part.spans[-1] == (len(one.text), len(one.text))
+    for piece, (start, end) in zip(part.source_pieces, part.source_spans, strict=True):
+        if piece.isalpha() and piece.isascii():
+            assert piece in text[start:end]
+
+
+def test_a_character_of_several_bytes_is_the_span_of_each_of_its_bytes():
+    (one,) = copier().translate(["a Ω"], guard=False)
+    (part,) = one.parts
+    assert part.source_pieces == ("▁", "a", "▁", "<0xCE>", "<0xA9>", "</s>")
+    assert part.source_spans[3:] == ((2, 3), (2, 3), (3, 3))
+    assert one.text == "a Ω" and part.spans[3:] == ((2, 3), (2, 3), (3, 3))
+
+
+def test_a_syllable_typed_letter_by_letter_is_one_span():
+    korean = "\u1112\u1161\u11ab a"
+    (one,) = copier().translate([korean], guard=False)
+    (part,) = one.parts
+    assert "한" in part.source_pieces and part.source_spans[part.source_pieces.index("한")] == (0, 3)
+    assert one.text == "한 a" and part.spans[part.pieces.index("한")] == (0, 1)
+
+
+def test_words_are_what_a_reader_sees():
+    (one,) = copier().translate(["“ab”  l’ami d’abc, b"], guard=False)
+    source_words = [one.source[start:end] for start, end in one.source_words]
+    assert source_words == ["“", "ab", "”", "l’", "ami", "d’", "abc", ",", "b"]
+    assert one.text == "\"ab\" l'ami d'abc, b"
+    assert [one.text[start:end] for start, end in one.words] == ['"', "ab", '"', "l'", "ami", "d'", "abc", ",", "b"]  # fmt: skip
+    assert one.links == tuple((word, word) for word in range(9))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.text(
+        st.sampled_from("ab’”“ \t\u00a0\u0301\u1112\u1161\u11ab日👍🏽\u200d\ufeffΩ\ud800▁\n"), max_size=16
+    )
+)
+def test_spans_and_links_are_in_range_for_any_text(text):
+    (one,) = copier().translate([text], guard=False)
+    for part in one.parts:
+        check_spans(part.source_spans, text)
+        assert check_spans(part.spans, one.text) == set()
+    assert all(0 <= a < len(one.source_words) and 0 <= b < len(one.words) for a, b in one.links)
+    json.dumps(one.to_json())
+
+
+@pytest.mark.parametrize("name", ["bahdanau2015", "regard-small"])
+def test_spans_cover_whatever_a_random_model_says(name, monkeypatch):
+    """Bytes that make no character included."""
+    monkeypatch.setattr(regard.decode, "_FREE_TOKENS", 8)
+    vocab_size = LETTERS.target.vocab_size
+    translator = Translator(random_engine(shrink(PRESETS[name]), vocab_size, vocab_size), LETTERS)
+    for one in translator.translate(ODD, kind="sample", temperature=2.0):
+        for part in one.parts:
+            assert len(part.spans) == len(part.pieces) == len(part.log_probs) == len(part.attention_TS)
+            assert check_spans(part.spans, one.text) == set()
+        assert all(0 <= a < len(one.source_words) and 0 <= b < len(one.words) for a, b in one.links)
+
+
+# From pieces to words, by hand.
+
+
+def test_weights_are_summed_over_a_source_word_and_averaged_over_a_target_word():
+    """Source: `ab` in pieces a, b; `c`; </s>. Target: `x` in two pieces; `y`."""
+    source = match_pieces([(0, 1), (1, 2), (3, 4), (4, 4)], [(0, 2), (3, 4)])
+    target = match_pieces([(0, 1), (1, 2), (3, 4), (4, 4)], [(0, 2), (3, 4)])
+    attention_TS = np.array(
+        [[0.5, 0.25, 0.25, 0], [0, 0.5, 0.25, 0.25], [0.125, 0.125, 0.25, 0.5], [0, 0, 0, 1]], np.float32
+    )
+    weights = to_words(attention_TS, source, target)
+    np.testing.assert_allclose(weights.words_TS, [[(0.75 + 0.5) / 2, 0.25], [0.25, 0.25]])
+    np.testing.assert_allclose(weights.elsewhere_T, [0.125, 0.5])
+    assert hard_links(weights) == ((0, 0),)  # </s> wins the second word
+
+
+def test_a_source_piece_of_two_words_gives_half_to_each():
+    source = match_pieces([(0, 2), (2, 3), (3, 3)], [(0, 1), (1, 3)])
+    target = match_pieces([(0, 3)], [(0, 1), (1, 3)])
+    weights = to_words(np.array([[0.5, 0.375, 0.125]], np.float32), source, target)
+    np.testing.assert_allclose(weights.words_TS, [[0.25, 0.625]] * 2)
+    np.testing.assert_allclose(weights.elsewhere_T, [0.125] * 2)
+    assert hard_links(weights) == ((1, 0), (1, 1))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 1000))
+def test_no_weight_is_lost_between_pieces_and_words(seed):
+    rng = np.random.default_rng(seed)
+    num_source, num_target = rng.integers(1, 7, 2)
+    cuts = np.unique(rng.integers(0, 12, 5)).tolist()
+    source_words = list(itertools.pairwise(cuts))
+    places = np.sort(rng.integers(0, 12, num_source + 1)).tolist()
+    source = match_pieces(list(itertools.pairwise(places)), source_words)
+    target = match_pieces([(place, place + 1) for place in range(num_target)], [(0, 2), (2, 7)])
+    attention_TS = rng.random((num_target, num_source)).astype(np.float32)
+    weights = to_words(attention_TS, source, target)
+    for word, pieces in enumerate(target.pieces_of_word):
+        whole = attention_TS[list(pieces)].sum(axis=1).mean() if pieces else 0
+        assert weights.words_TS[word].sum() + weights.elsewhere_T[word] == pytest.approx(whole, abs=1e-5)
+
+
+def test_no_words_no_links():
+    nothing = WordWeights(np.empty((2, 0), np.float32), np.ones(2, np.float32))
+    assert hard_links(nothing) == ()
+    assert to_words(np.ones((1, 1), np.float32), PieceWords(((),), ()), PieceWords(((0,),), ((0,),))).words_TS.shape == (1, 0)  # fmt: skip
+
+
+# From an engine to the reader.
+
+
+def french():
+    """`le chat dort` to `the cat sleeps`: the first word looks at two, the last one at </s> most."""
+    looks = [[0.5, 0.25, 0.125, 0.125], [0.125, 0.75, 0.125, 0], [0.125, 0.125, 0.25, 0.5], [0, 0, 0, 1]]
+    said = [id_of("▁the"), id_of("▁cat"), id_of("▁sleeps")]
+    scores = [2.0, 4.0, 6.0, 8.0]
+
+    def say(source, before):
+        place = min(len(before), 3)
+        return {[*said, EOS][place]: scores[place]}
+
+    return (
+        Scripted(WORDS.target.vocab_size, say, lambda source, before: looks[min(len(before), 3)]),
+        looks,
+        scores,
+    )
+
+
+def test_links_attention_confidence_and_surprise_are_as_worked_out_by_hand():
+    engine, looks, scores = french()
+    (one,) = Translator(engine, WORDS).translate(["le chat dort"], beam_size=1, guard=False)
+    assert one.text == "the cat sleeps"
+    np.testing.assert_allclose(one.attention_TS, looks)
+    np.testing.assert_allclose(one.word_attention_TS, [row[:3] for row in looks[:3]])
+    assert one.links == ((0, 0), (1, 1))
+    others = WORDS.target.vocab_size - 1
+    probs = [math.exp(score) / (math.exp(score) + others) for score in scores]
+    np.testing.assert_allclose(one.probs, probs, rtol=1e-5)
+    np.testing.assert_allclose(one.confidence, probs[:3], rtol=1e-5)
+    np.testing.assert_allclose(one.surprise, [math.log2(1 / prob) for prob in probs[:3]], rtol=1e-5)
+    assert one.log_prob == pytest.approx(sum(map(math.log, probs)), rel=1e-5)
+    # Wu et al. 2016, eq. 14, for four tokens.
+    assert one.score == pytest.approx(one.log_prob / ((5 + 4) / 6), rel=1e-6)
+
+
+def test_a_shifted_reading_looks_where_the_step_that_reads_a_piece_looks():
+    engine, looks, _ = french()
+    for reading, right in (
+        (Reading(0, None, False), looks),
+        (Reading(0, None, True), [looks[1], looks[2], looks[3], looks[3]]),
+    ):
+        (one,) = Translator(engine, WORDS, reading).translate(["le chat dort"], guard=False)
+        np.testing.assert_allclose(one.attention_TS, right)
+        (forced,) = Translator(engine, WORDS, reading).force(["le chat dort"], [one.text])
+        np.testing.assert_allclose(forced.attention_TS, right)
+
+
+def test_a_reading_picks_its_layer_and_head():
+    weights_RLNS = np.arange(2 * 3 * 2 * 4, dtype=np.float32).reshape(2, 3, 2, 4)
+    np.testing.assert_array_equal(Reading(1, 0, False).look(weights_RLNS), weights_RLNS[:, 1, 0])
+    np.testing.assert_array_equal(
+        Reading(2, None, False).look(weights_RLNS), (weights_RLNS[:, 2, 0] + weights_RLNS[:, 2, 1]) / 2
+    )
+    np.testing.assert_array_equal(USUAL_READING.look(weights_RLNS), weights_RLNS[:, 1].mean(1))
+    # A model of one layer has no last but one.
+    np.testing.assert_array_equal(USUAL_READING.look(weights_RLNS[:, :1]), weights_RLNS[:, 0].mean(1))
+    assert USUAL_READING.look(np.empty((2, 0, 0, 4), np.float32)).shape == (2, 0)
+
+
+def test_the_confidence_in_a_word_is_the_product_over_its_pieces():
+    """`ab c`, with the spaces pieces of their own that belong to no word."""
+    log_probs = [math.log(prob) for prob in (0.5, 0.5, 0.25, 0.1, 0.125, 0.9)]
+    spans = ((0, 0), (0, 1), (1, 2), (2, 3), (3, 4), (4, 4))
+    part = Part(("x", "</s>"), ((0, 1), (1, 1)), ("▁", "a", "b", "▁", "c", "</s>"), spans, tuple(log_probs), np.full((6, 2), 0.5, np.float32), True)  # fmt: skip
+    one = Translation("x", "ab c", -1.0, sum(log_probs), (part,))
+    np.testing.assert_allclose(one.confidence, [0.125, 0.125])
+    np.testing.assert_allclose(one.surprise, [3, 3])
+    assert one.links == ()  # </s> is looked at as much
+
+
+@pytest.mark.parametrize("name", ["bahdanau2015", "luong2015", "vaswani2017"])
+def test_words_get_what_their_pieces_got(name):
+    options = shrink(PRESETS[name])
+    vocab_size = LETTERS.target.vocab_size
+    (one,) = Translator(random_engine(options, vocab_size, vocab_size), LETTERS).force(
+        ["“ab” cd"], ["xy za b"]
+    )
+    # Spaces and </s> of the source are no words.
+    part = one.parts[0]
+    inside = np.array(
+        [any(start < b and a < end for a, b in one.source_words) for start, end in part.source_spans]
+    )
+    pieces_of_word = [[1, 2], [4, 5], [7]]  # ▁xy▁za▁b
+    for word, pieces in enumerate(pieces_of_word):
+        rows = part.attention_TS[pieces]
+        elsewhere = rows[:, ~inside].sum(axis=1).mean()
+        assert one.word_attention_TS[word].sum() + elsewhere == pytest.approx(
+            rows.sum(axis=1).mean(), abs=1e-5
+        )
+
+
+# JSON.
+
+
+def test_json_holds_the_values_and_nothing_but_plain_ones():
+    engine, looks, _ = french()
+    (one,) = Translator(engine, WORDS).translate(["le chat dort"], num_best=3, beam_size=3, guard=False)
+    again = json.loads(json.dumps(one.to_json(), allow_nan=False))
+    assert again == one.to_json()
+    assert (again["source"], again["text"], again["score"], again["log_prob"]) == (one.source, one.text, one.score, one.log_prob)  # fmt: skip
+    assert again["words"] == [[0, 3], [4, 7], [8, 14]] and again["source_words"] == [[0, 2], [3, 7], [8, 12]]
+    assert again["links"] == [[0, 0], [1, 1]] and again["flags"] == list(one.flags)
+    np.testing.assert_allclose(again["word_attention"], [row[:3] for row in looks[:3]])
+    np.testing.assert_allclose(again["confidence"], one.confidence, rtol=1e-3)
+    (part,) = again["parts"]
+    assert part["source_pieces"] == ["▁le", "▁chat", "▁dort", "</s>"] and part["complete"]
+    assert part["spans"] == [[0, 3], [4, 7], [8, 14], [14, 14]]
+    np.testing.assert_allclose(part["attention"], looks)
+    np.testing.assert_allclose(part["log_probs"], one.parts[0].log_probs, rtol=1e-3)
+    assert [other["text"] for other in again["alternatives"]] == [other.text for other in one.alternatives]
+    assert again["alternatives"]
+
+
+def test_a_blank_text_is_plain_json_too():
+    (one,) = copier().translate([" "])
+    assert one.to_json()["parts"] == [] and one.links == () and one.confidence == ()
+    json.dumps(one.to_json(), allow_nan=False)
+    with_others = Translation(
+        "a", "b", -1.0, -1.0, (), (Alternative("c", -2.0, -2.0),), ("split",), ((0, 1),)
+    )
+    assert with_others.to_json()["alternatives"] == [{"text": "c", "score": -2.0, "log_prob": -2.0}]
+    assert with_others.to_json()["uncovered"] == [[0, 1]]
