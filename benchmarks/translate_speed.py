@@ -12,7 +12,8 @@ The models, trained with our own command on Multi30k:
 
 Each contender is a process that sits still while another translates; in each round all translate all sentences. Ours is
 `regard.load(MODEL).translate(texts)`: tokenisation, detokenisation, probabilities and attention are in its time, with
-batches and threads of its own choice. Peers are given the same sources as ids, prepared beforehand, and their ids are
+batches and threads of its own choice; once as a bare search (`guard=False`), as the peers search, and once as it is called
+by default, when what looks wrong is tried again. Peers are given the same sources as ids, prepared beforehand, and their ids are
 left as they are; they hold our trained weights, in batches of 64 of about the same length:
 
 | contender | called as |
@@ -129,7 +130,8 @@ def write_weights(path: Path, model: ModelFile, sentences: list[dict[str, Any]])
 def start(pythons: dict[str, str], order: dict[str, Any]) -> dict[str, Worker]:
     """Return a worker for each contender, ours first; one that cannot run is left out with its reason."""
     orders = {
-        "regard": {"contender": "regard"},
+        "regard": {"contender": "regard", "guard": False},
+        "regard, guarded": {"contender": "regard", "guard": True},
         "transformers": {"contender": "transformers"},
         "ctranslate2-float32": {"contender": "ctranslate2", "precision": "float32"},
         "ctranslate2-int8": {"contender": "ctranslate2", "precision": "int8"},

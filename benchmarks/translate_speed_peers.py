@@ -54,8 +54,9 @@ def regard(order: dict[str, Any]) -> Contender:
     return Contender(
         "regard",
         lambda sentences: [sentence["text"] for sentence in sentences],
-        lambda texts, beam_size: translator.translate(texts, beam_size=beam_size),
-        lambda said: [[id_of[piece] for piece in one.pieces if id_of[piece] != EOS] for one in said],
+        lambda texts, beam_size: translator.translate(texts, beam_size=beam_size, guard=order["guard"]),
+        # What was put back into a translation is no piece of the vocabulary.
+        lambda said: [[id for piece in one.pieces if (id := id_of.get(piece, UNK)) != EOS] for one in said],
     )
 
 

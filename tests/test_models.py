@@ -684,3 +684,48 @@ print([name for name in sys.modules if name == "torch" or name.startswith("torch
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         == "[]\n"
     )
+
+
+@EVERY
+def test_a_state_stays_as_it_was_after_steps_from_it(options):
+    for engine in twins(options):
+        state = follow(
+            engine, engine.start(random_batch(17)), np.stack([np.full(4, BOS), ids_of("abcd")], axis=1)
+        ).state
+        one, other = ids_of("efgh"), ids_of("hijj")
+        first, second = engine.step(state, one), engine.step(state, other)
+        again = engine.step(state, one)
+        np.testing.assert_array_equal(first.logits_RV, again.logits_RV)
+        after = [engine.step(step.state, one).logits_RV for step in (first, second, again)]
+        np.testing.assert_array_equal(after[0], after[2])
+        assert np.abs(after[0] - after[1]).max() > 1e-6
+        chosen = engine.step(state.select(np.array([3, 3, 1])), one[[3, 3, 1]]).logits_RV
+        np.testing.assert_allclose(chosen, first.logits_RV[[3, 3, 1]], atol=1e-12)
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "rows", [[0, 0, 1, 1, 2, 2, 3, 3], [3, 3, 3, 0, 0, 0], [0, 0, 1, 2, 2, 2], [1, 1, 1], [2, 0, 2, 0]]
+)
+def test_rows_of_one_source_say_what_they_say_alone(options, rows):
+    for engine in twins(options):
+        rows = np.array(rows)
+        state = engine.step(engine.start(random_batch(18)), np.full(4, BOS)).state
+        ids_R = ids_of("abcdefgh")[: len(rows)]
+        together = engine.step(state.select(rows), ids_R)
+        recorder = Recorder()
+        watched = engine.step(state.select(rows), ids_R, recorder)
+        np.testing.assert_allclose(together.logits_RV, watched.logits_RV, atol=1e-12)
+        np.testing.assert_allclose(together.attention_RLNS, watched.attention_RLNS, atol=1e-12)
+        last = engine.step(together.state.select(np.arange(len(rows))[::-1]), ids_R)
+        for place, row in enumerate(rows):
+            alone = engine.step(state.select(np.array([row])), ids_R[[place]])
+            np.testing.assert_allclose(together.logits_RV[place], alone.logits_RV[0], atol=1e-12)
+            np.testing.assert_allclose(together.attention_RLNS[place], alone.attention_RLNS[0], atol=1e-12)
+            back = len(rows) - 1 - place
+            np.testing.assert_allclose(
+                last.logits_RV[back], engine.step(alone.state, ids_R[[back]]).logits_RV[0], atol=1e-12
+            )
+        for name in recorder:
+            if not name.endswith((".positions", "self.seen")):
+                assert len(recorder[name][0]) == len(rows), name

@@ -29,8 +29,9 @@ _LOOP_PIECES = 9  # a loop is said at least three times, and is at least so long
 _MIN_STEPS = 8  # fewer tell nothing about where a model looks
 _STUCK_SHARE = 0.75
 _SEEN = 0.2  # of the weight of a step, over all steps: a source piece with less was hardly looked at
-_UNCOVERED_SHARE = 0.25
+_UNCOVERED_SHARE = 0.25  # of the source pieces: articles and the like are often looked at by nobody
 _MIN_UNCOVERED = 3
+_GRAVE_SHARE = 0.4  # from here on another search is worth its time
 _NEAR = 1e-3  # what another batch may change of sums of weights
 
 
@@ -48,9 +49,10 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What looks wrong, and whether a change of the last digits might have changed that."""
+    """What looks wrong; whether it is grave enough to try again; and whether it hung on the last digits."""
 
     flags: tuple[str, ...]
+    grave: bool
     near: bool
 
 
@@ -60,7 +62,7 @@ def judge(said: Said) -> Verdict:
     num_source, num_said = len(said.source_ids), len(said.ids)
     if not said.text.strip():
         flags = ["empty"] if words(said.source) else []
-        return Verdict((*flags, *_lost(said)), False)
+        return Verdict((*flags, *_lost(said)), True, False)
     if not said.complete:
         flags.append("cut")
     if _loops(said.ids) and not _loops(said.source_ids):
@@ -70,11 +72,11 @@ def judge(said: Said) -> Verdict:
         flags.append("length")
     if said.text == said.source and len(words(said.source)) > 2 and any(map(str.islower, said.source)):
         flags.append("copied")
-    near = False
-    if said.attention_TS.shape[1] and num_source > 1:
-        looks, near = _looks(said.attention_TS)
-        flags += looks
-    return Verdict((*flags, *_lost(said)), near)
+    flags += _lost(said)
+    if not said.attention_TS.shape[1] or num_source < 2:
+        return Verdict(tuple(flags), bool(flags), False)
+    looks = _looks(said.attention_TS)
+    return Verdict((*flags, *looks.flags), bool(flags) or looks.grave, looks.near)
 
 
 def _lost(said: Said) -> list[str]:
@@ -99,20 +101,28 @@ def _loops(ids: Sequence[int]) -> bool:
     return False
 
 
-def _looks(attention_TS: Floats) -> tuple[list[str], bool]:
-    """Return what is wrong with where the model looked, and whether it is a near thing."""
+def _looks(attention_TS: Floats) -> Verdict:
+    """Return what is wrong with where the model looked."""
     num_steps, num_source = attention_TS.shape
-    flags, near = [], False
+    share = 0.0
     if num_steps >= _MIN_STEPS and num_source >= _MIN_STEPS:
         share = float(attention_TS.sum(axis=0).max()) / num_steps
-        near = abs(share - _STUCK_SHARE) < _NEAR
-        if share > _STUCK_SHARE:
-            flags.append("stuck")
     coverage_S = attention_TS[:, :-1].sum(axis=0)
-    wanted = max(_MIN_UNCOVERED, _UNCOVERED_SHARE * len(coverage_S))
-    near = near or (np.count_nonzero(coverage_S < _SEEN - _NEAR) >= wanted) != (
-        np.count_nonzero(coverage_S < _SEEN + _NEAR) >= wanted
+    unseen, surely_unseen, maybe_unseen = (
+        int(np.count_nonzero(coverage_S < _SEEN + slack)) for slack in (0, -_NEAR, _NEAR)
     )
-    if np.count_nonzero(coverage_S < _SEEN) >= wanted:
+    flags = [] if share <= _STUCK_SHARE else ["stuck"]
+    level = _level(unseen, len(coverage_S))
+    if level:
         flags.append("uncovered")
-    return flags, near
+    near = abs(share - _STUCK_SHARE) < _NEAR or _level(surely_unseen, len(coverage_S)) != _level(
+        maybe_unseen, len(coverage_S)
+    )
+    return Verdict(tuple(flags), share > _STUCK_SHARE or level == 2, near)
+
+
+def _level(num_unseen: int, num_pieces: int) -> int:
+    """Return how much was left out: hardly anything (0), something (1), so much that it is grave (2)."""
+    if num_unseen < max(_MIN_UNCOVERED, _UNCOVERED_SHARE * num_pieces):
+        return 0
+    return 2 if num_unseen >= _GRAVE_SHARE * num_pieces else 1

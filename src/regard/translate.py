@@ -39,8 +39,9 @@ from regard.vocabulary import NUM_RESERVED, UNK
 from regard.workers import map_batches
 
 # Source tokens of all rows decoded together; a sentence has as many rows as the beam is wide.
-# Half as many took 8 % longer, four times as many 22 % (regard-small, beam of 5, one core).
 _BATCH_TOKENS = 4096
+# Of all rows of all batches: so many take longer than starting processes.
+_MUCH_TOKENS = 10_000
 # Texts read before the first is translated: enough for batches of like lengths, few enough for any memory.
 _CHUNK_TEXTS = 2000
 _CHUNK_CHARACTERS = 400_000
@@ -180,6 +181,7 @@ class _Outcome:
     log_prob: float
     alternatives: tuple[Alternative, ...] = ()
     wrong: tuple[str, ...] = ()  # what looks wrong with it
+    grave: bool = False  # whether another way is worth its time
     notes: tuple[str, ...] = ()  # how it came about
 
     @property
@@ -257,7 +259,7 @@ class _Job:
         waiting = {
             place: attempts(segment.source, outcomes[place].wrong)
             for place, segment in enumerate(segments)
-            if outcomes[place].wrong or in_capitals(segment.source.text)
+            if outcomes[place].grave or in_capitals(segment.source.text)
         }
         while waiting:
             ways = [(place, way) for place, left in waiting.items() if (way := next(left, None))]
@@ -277,7 +279,7 @@ class _Job:
                 is_new = tried is not None and tried.text != outcomes[place].text
                 if tried is not None and is_new and tried.rank > outcomes[place].rank:
                     outcomes[place] = tried
-            waiting = {place: waiting[place] for place, _ in ways if outcomes[place].wrong}
+            waiting = {place: waiting[place] for place, _ in ways if outcomes[place].grave}
 
     def _ask(
         self, requests: Sequence[_Request], count: Callable[[Iterable[int]], None] = lambda places: None
@@ -289,10 +291,12 @@ class _Job:
         for number, request in enumerate(requests):
             by_search.setdefault(self._options(request.way), []).append(number)
         for options, chosen in by_search.items():
-            room = _BATCH_TOKENS // _num_rows(options, self.num_best)
-            batches = [[chosen[n] for n in batch] for batch in _batches([len(ids[n]) for n in chosen], room)]
+            num_rows = _num_rows(options, self.num_best)
+            lengths = [len(ids[n]) for n in chosen]
+            batches = [[chosen[n] for n in batch] for batch in _batches(lengths, _BATCH_TOKENS // num_rows)]
             work = functools.partial(self._search, requests, ids, options)
-            for batch, said in map_batches(work, batches, self.translator.num_workers):
+            is_much = sum(lengths) * num_rows > _MUCH_TOKENS
+            for batch, said in map_batches(work, batches, self.translator.num_workers, is_much):
                 answers.update(zip(batch, said, strict=True))
                 count(batch)
         return [answers[number] for number in range(len(requests))]
@@ -346,12 +350,17 @@ class _Job:
                 other_text, _ = self.decoder.describe(request.source, ids, other, edits)
                 if other_text != text:
                     others.setdefault(other_text, Alternative(other_text, other.score, other.log_prob))
-        return (
-            _Outcome(
-                text, (part,), best.score, best.log_prob, tuple(others.values()), verdict.flags, tuple(notes)
-            ),
-            verdict.near,
+        outcome = _Outcome(
+            text,
+            (part,),
+            best.score,
+            best.log_prob,
+            tuple(others.values()),
+            verdict.flags,
+            verdict.grave,
+            tuple(notes),
         )
+        return outcome, verdict.near
 
     def _translation(self, text: str, segments: Sequence[_Outcome]) -> Translation:
         """Return the translation of a text from those of its segments."""
@@ -381,7 +390,8 @@ def _with_items_back(source: Normalized, outcome: _Outcome) -> _Outcome:
         return outcome
     wrong = tuple(flag for flag in outcome.wrong if flag != "lost")
     parts = (replace(part, spans=tuple(spans)),)
-    return replace(outcome, text=text, parts=parts, wrong=wrong, notes=(*outcome.notes, "kept"))
+    notes = (*outcome.notes, "kept")
+    return replace(outcome, text=text, parts=parts, wrong=wrong, grave=bool(wrong), notes=notes)
 
 
 def _joined(outcomes: Sequence[_Outcome], joint: str) -> _Outcome:
@@ -427,6 +437,7 @@ def _put_together(outcomes: Sequence[_Outcome], joints: Sequence[str]) -> _Outco
         sum(outcome.log_prob for outcome in outcomes),
         (),
         tuple(dict.fromkeys(flag for outcome in outcomes for flag in outcome.wrong)),
+        any(outcome.grave for outcome in outcomes),
         tuple(dict.fromkeys(note for outcome in outcomes for note in outcome.notes)),
     )
 

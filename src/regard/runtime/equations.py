@@ -5,6 +5,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ def under(prefix: str, weights: Weights) -> Weights:
 
 def linear(x: Floats, W: Floats, b: Floats | None = None) -> Floats:
     """W x + b for each x in the last axis, in one product: NumPy makes one for each of a stack."""
-    product: Floats = x.reshape(-1, x.shape[-1]) @ W.T
+    product: Floats = x.reshape(-1, x.shape[-1]).dot(W.T)  # a microsecond less than with `@`
     if b is not None:
         product += b
     return product.reshape(*x.shape[:-1], len(W))
@@ -32,18 +33,39 @@ def sigmoid(x: Floats) -> Floats:
     return 0.5 * (np.tanh(0.5 * x) + 1)
 
 
-def softmax(scores: Floats, seen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
+def softmax(scores: Floats, seen: NDArray[np.bool_]) -> Floats:
     """Return exp(e_i) / Σ exp(e_j) over the last axis, over what is seen only; 0 elsewhere."""
-    scores = np.where(seen, scores, scores.dtype.type(-np.inf))
-    exponents: Floats = np.exp(scores - scores.max(-1, keepdims=True))
-    return exponents / exponents.sum(-1, keepdims=True)
+    if not seen.all():
+        scores = scores.copy(order="K")  # unlike `np.where` it keeps the axes as they are in memory
+        np.copyto(scores, -np.inf, where=~seen)
+    exponents: Floats = scores - scores.max(-1, keepdims=True)
+    np.exp(exponents, out=exponents)
+    exponents /= exponents.sum(-1, keepdims=True)
+    return exponents
+
+
+def products(q_BNTD: Floats, k_BNSD: Floats) -> Floats:
+    """Q K^T: every query times every key (Vaswani et al. 2017, eq. 1)."""
+    batch, num_heads, steps, _ = q_BNTD.shape
+    # With S the first axis in memory a softmax over it goes along long rows, in a third of the time.
+    scores_SBNT = np.empty((k_BNSD.shape[2], batch, num_heads, steps), q_BNTD.dtype)
+    return np.matmul(q_BNTD, k_BNSD.swapaxes(-1, -2), out=scores_SBNT.transpose(1, 2, 3, 0))
+
+
+@cache
+def _shares(size: int, dtype: np.dtype[np.float32]) -> Floats:
+    """Return 1/n for each of n values: a product with them is a mean, only faster."""
+    return np.full(size, 1 / size, dtype)
 
 
 def layer_norm(x: Floats, weight: Floats, bias: Floats) -> Floats:
     """Ba et al. 2016, eqs. 3-4: (x - mean) / deviation, times a gain, plus a bias."""
-    centred = x - x.mean(-1, keepdims=True)
-    variance = (centred * centred).mean(-1, keepdims=True)
-    return centred / np.sqrt(variance + 1e-5) * weight + bias
+    shares = _shares(x.shape[-1], x.dtype)
+    centred: Floats = x - (x @ shares)[..., None]
+    centred /= np.sqrt((centred * centred) @ shares + 1e-5)[..., None]
+    centred *= weight
+    centred += bias
+    return centred
 
 
 def plain_cell(gates_RG: Floats, h_RH: Floats, w: Weights, probe: Probe, name: str) -> Floats:
@@ -180,7 +202,7 @@ def gaussian(offset_RS: Floats, half_width: int) -> Floats:
 
 def maxout(x: Floats) -> Floats:
     """Return the larger of each two neighbours (Goodfellow et al. 2013; Bahdanau et al. 2015, A.2.2)."""
-    return x.reshape(*x.shape[:-1], x.shape[-1] // 2, 2).max(-1)
+    return np.maximum(x[..., 0::2], x[..., 1::2])
 
 
 def sinusoids(first: int, num_positions: int, size: int) -> NDArray[np.float64]:

@@ -9,42 +9,82 @@ from numpy.typing import NDArray
 
 from regard.config import TransformerOptions
 from regard.contract import Batch, Floats, Forced, Ids, Probe, Step, check_length, check_source, unseen
-from regard.runtime.equations import Weights, layer_norm, linear, sinusoids, softmax, under
+from regard.runtime.equations import Weights, layer_norm, linear, products, sinusoids, softmax, under
+
+_ROOM = 16  # steps there is room for at first
+_SINUSOIDS = 256  # positions worked out once and for all
 
 
-@dataclass(frozen=True, slots=True)
-class LayerState:
-    """What one decoder layer keeps: keys and values of the target so far, and of the source."""
+class Past:
+    """The keys and values that every decoder layer has of the target so far, with room for more.
 
-    own_keys_RNTD: Floats
-    own_values_RNTD: Floats
-    source_keys_RNSD: Floats
-    source_values_RNSD: Floats
+    A state and those that follow it share the array. Each reads its own steps only; the one that has them all
+    writes the next into it, any other goes on in a copy.
+    """
+
+    def __init__(self, kept_TL2RH: Floats, num_steps: int) -> None:
+        self.kept_TL2RH = kept_TL2RH
+        self.num_steps = num_steps
+
+    def lengthened(self, first: int, last: int) -> "Past":
+        """Return what has the first steps and, for the caller to write, those up to the last."""
+        if self.num_steps == first and last <= len(self.kept_TL2RH):
+            self.num_steps = last
+            return self
+        longer_TL2RH = np.empty(
+            (max(last, 2 * first, _ROOM), *self.kept_TL2RH.shape[1:]), self.kept_TL2RH.dtype
+        )
+        longer_TL2RH[:first] = self.kept_TL2RH[:first]
+        return Past(longer_TL2RH, last)
+
+    def select(self, num_steps: int, rows: Ids) -> "Past":
+        """Return the first steps of these rows, with as much room."""
+        shape = self.kept_TL2RH.shape
+        chosen_TL2RH = np.empty((*shape[:3], len(rows), shape[4]), self.kept_TL2RH.dtype)
+        # `clip` writes straight into `out`; the usual mode fills a copy of it first.
+        self.kept_TL2RH[:num_steps].take(rows, axis=3, out=chosen_TL2RH[:num_steps], mode="clip")
+        return Past(chosen_TL2RH, num_steps)
 
 
 @dataclass(frozen=True, slots=True)
 class TransformerState:
-    """All the decoder remembers between two steps."""
+    """All the decoder remembers between two steps.
 
-    layers: tuple[LayerState, ...]
+    Every source has so many rows, side by side, which share its keys and values.
+    """
+
+    past: Past
     step: int
-    sentence_R: Ids
-    real_RS: NDArray[np.bool_]
+    source_L2BSH: Floats
+    real_BS: NDArray[np.bool_]
+    rows_per_source: int
 
     def select(self, rows: Ids) -> "TransformerState":
         """Return the state with these rows; the source's part stays while rows keep their sentence."""
-        sentence_R = self.sentence_R[rows]
-        moved = not np.array_equal(sentence_R, self.sentence_R)
-        layers = tuple(
-            LayerState(
-                layer.own_keys_RNTD[rows],
-                layer.own_values_RNTD[rows],
-                layer.source_keys_RNSD[rows] if moved else layer.source_keys_RNSD,
-                layer.source_values_RNSD[rows] if moved else layer.source_values_RNSD,
-            )
-            for layer in self.layers
+        past, num_rows = self.past.select(self.step, rows), len(rows)
+        chosen_B = _shared(rows // self.rows_per_source)
+        source_L2BSH, real_BS = self.source_L2BSH, self.real_BS
+        if not np.array_equal(chosen_B, np.arange(len(real_BS))):
+            source_L2BSH, real_BS = source_L2BSH.take(chosen_B, axis=2), real_BS[chosen_B]
+        return TransformerState(past, self.step, source_L2BSH, real_BS, num_rows // max(len(chosen_B), 1))
+
+    def spread(self) -> "TransformerState":
+        """Return the state with the source's part once for each row."""
+        source_R = np.repeat(np.arange(len(self.real_BS)), self.rows_per_source)
+        return TransformerState(
+            self.past, self.step, self.source_L2BSH.take(source_R, axis=2), self.real_BS[source_R], 1
         )
-        return TransformerState(layers, self.step, sentence_R, self.real_RS[rows] if moved else self.real_RS)
+
+
+def _shared(source_R: Ids) -> Ids:
+    """Return the sources of rows that stand in groups of one size, each of one source; else of every row."""
+    changes = np.flatnonzero(np.diff(source_R))
+    size = int(changes[0]) + 1 if len(changes) else max(len(source_R), 1)
+    if len(source_R) % size == 0:
+        source_BK = source_R.reshape(-1, size)
+        if (source_BK == source_BK[:, :1]).all():
+            return source_BK[:, 0]
+    return source_R
 
 
 class TransformerEngine:
@@ -56,14 +96,17 @@ class TransformerEngine:
         self.max_tokens = positions.max_positions if positions.kind == "learned" else None
         self.encoder = [_parts(f"encoder.{layer}.", weights) for layer in range(options.num_encoder_layers)]
         self.decoder = [_parts(f"decoder.{layer}.", weights) for layer in range(options.num_decoder_layers)]
+        size = options.hidden_size
+        self.W_KV_L2HH = np.stack([w["cross"]["W_KV"].reshape(2, size, size) for w in self.decoder])
         self.encoder_norm, self.decoder_norm = (
             under("encoder_norm.", weights),
             under("decoder_norm.", weights),
         )
         self.positions = {side: weights.get(f"{side}_positions") for side in ("source", "target")}
+        self.first_sinusoids = sinusoids(0, _SINUSOIDS, size).astype(self.W_KV_L2HH.dtype)
         self.source = under("source.", weights)
         self.E = weights["target.weight"] if "target.weight" in weights else weights["source.weight"]
-        self.W_o = weights.get("W_o", self.E)
+        self.W_o = np.asfortranarray(weights.get("W_o", self.E))  # so W_o x takes a tenth less time
 
     def start(self, batch: Batch, probe: Probe = unseen) -> TransformerState:
         """Read the sources; the state has a row for each."""
@@ -77,16 +120,18 @@ class TransformerEngine:
         for layer, w in enumerate(self.encoder):
             name = f"encoder.{layer}"
             inner_BSH = self._enter(x_BSH, w["own_sum.norm"])
-            q, k, v = self._heads(linear(inner_BSH, w["own"]["W_QKV"]))
-            mixed_BSH, _ = self._attend(q, k, v, real_BS[:, None, None], w["own"], probe, f"{name}.self")
+            q_BSH, k_BSH, v_BSH = np.split(linear(inner_BSH, w["own"]["W_QKV"]), 3, axis=-1)
+            mixed_BSH, _ = self._attend(
+                q_BSH, k_BSH, v_BSH, real_BS[:, None, None], w["own"], probe, f"{name}.self"
+            )
             x_BSH = probe(f"{name}.self.sum", self._leave(x_BSH, mixed_BSH, w["own_sum.norm"]))
             x_BSH = probe(f"{name}.states", self._feed_forward(x_BSH, w, probe, f"{name}.feed_forward"))
         memory_BSH = probe("memory", layer_norm(x_BSH, **self.encoder_norm) if self.encoder_norm else x_BSH)
-        layers = []
-        for w in self.decoder:
-            k, v = self._heads(linear(memory_BSH, w["cross"]["W_KV"]))
-            layers.append(LayerState(k[:, :, :0], v[:, :, :0], k, v))
-        return TransformerState(tuple(layers), 0, np.arange(len(real_BS)), real_BS)
+        num_layers, size = len(self.decoder), self.options.hidden_size
+        kv_L2XH = memory_BSH.reshape(-1, size) @ self.W_KV_L2HH.swapaxes(2, 3)
+        source_L2BSH = kv_L2XH.reshape(num_layers, 2, *memory_BSH.shape)
+        past = Past(np.empty((0, num_layers, 2, len(real_BS), size), memory_BSH.dtype), 0)
+        return TransformerState(past, 0, source_L2BSH, real_BS, 1)
 
     def step(self, state: TransformerState, ids_R: Ids, probe: Probe = unseen) -> Step[TransformerState]:
         """Read one more target id in each row."""
@@ -99,35 +144,44 @@ class TransformerEngine:
 
     def _decode(self, state: TransformerState, ids_RT: Ids, probe: Probe) -> tuple[Forced, TransformerState]:
         """Read the next ids of each row; return what the model says to them, and the state after them."""
-        first, num_steps = state.step, ids_RT.shape[1]
-        seen_TT = np.arange(first + num_steps) <= np.arange(first, first + num_steps)[:, None]
-        x_RTH = self._place("target", self.E[ids_RT] * math.sqrt(self.options.hidden_size), first, probe)
-        layers, weights = [], []
-        for layer, (w, past) in enumerate(zip(self.decoder, state.layers, strict=True)):
+        if probe is not unseen:  # who looks is shown the keys and values of every row
+            state = state.spread()
+        (num_rows, num_steps), size = ids_RT.shape, self.options.hidden_size
+        num_sources, first, last = len(state.real_BS), state.step, state.step + num_steps
+        past = state.past.lengthened(first, last)
+        seen_TT = np.arange(last) <= np.arange(first, last)[:, None]
+        x_RTH = self._place("target", self.E[ids_RT] * math.sqrt(size), first, probe)
+        weights = []
+        for layer, w in enumerate(self.decoder):
             name = f"decoder.{layer}"
-            q, k, v = self._heads(linear(self._enter(x_RTH, w["own_sum.norm"]), w["own"]["W_QKV"]))
-            k = np.concatenate([past.own_keys_RNTD, k], axis=2)
-            v = np.concatenate([past.own_values_RNTD, v], axis=2)
-            mixed_RTH, _ = self._attend(q, k, v, seen_TT, w["own"], probe, f"{name}.self")
+            qkv_RTX = linear(self._enter(x_RTH, w["own_sum.norm"]), w["own"]["W_QKV"])
+            q_RTH, kv_RT2H = qkv_RTX[..., :size], qkv_RTX[..., size:].reshape(num_rows, num_steps, 2, size)
+            past.kept_TL2RH[first:last, layer] = kv_RT2H.transpose(1, 2, 0, 3)
+            k_RTH, v_RTH = past.kept_TL2RH[:last, layer].transpose(1, 2, 0, 3)
+            mixed_RTH, _ = self._attend(q_RTH, k_RTH, v_RTH, seen_TT, w["own"], probe, f"{name}.self")
             x_RTH = probe(f"{name}.self.sum", self._leave(x_RTH, mixed_RTH, w["own_sum.norm"]))
-            (q,) = self._heads(linear(self._enter(x_RTH, w["cross_sum.norm"]), w["cross"]["W_Q"]))
-            mixed_RTH, weights_RNTS = self._attend(
-                q,
-                past.source_keys_RNSD,
-                past.source_values_RNSD,
-                state.real_RS[:, None, None],
+            q_RTH = linear(self._enter(x_RTH, w["cross_sum.norm"]), w["cross"]["W_Q"])
+            k_BSH, v_BSH = state.source_L2BSH[layer]
+            # To a source all queries of its rows are like those of one row.
+            mixed_BXH, weights_BNXS = self._attend(
+                q_RTH.reshape(num_sources, state.rows_per_source * num_steps, size),
+                k_BSH,
+                v_BSH,
+                state.real_BS[:, None, None],
                 w["cross"],
                 probe,
                 f"{name}.cross",
             )
-            x_RTH = probe(f"{name}.cross.sum", self._leave(x_RTH, mixed_RTH, w["cross_sum.norm"]))
+            x_RTH = probe(
+                f"{name}.cross.sum", self._leave(x_RTH, mixed_BXH.reshape(x_RTH.shape), w["cross_sum.norm"])
+            )
             x_RTH = probe(f"{name}.states", self._feed_forward(x_RTH, w, probe, f"{name}.feed_forward"))
-            layers.append(replace(past, own_keys_RNTD=k, own_values_RNTD=v))
-            weights.append(weights_RNTS)
+            weights.append(weights_BNXS)
         readout_RTQ = probe("readout", layer_norm(x_RTH, **self.decoder_norm) if self.decoder_norm else x_RTH)
         logits_RTV = probe("logits", linear(readout_RTQ, self.W_o))
-        attention_RTLNS = np.stack(weights, axis=1).transpose(0, 3, 1, 2, 4)
-        after = replace(state, layers=tuple(layers), step=first + num_steps)
+        weights_BXLNS = np.stack(weights, axis=1).transpose(0, 3, 1, 2, 4)
+        attention_RTLNS = weights_BXLNS.reshape(num_rows, num_steps, *weights_BXLNS.shape[2:])
+        after = replace(state, past=past, step=last)
         return Forced(logits_RTV, attention_RTLNS), after
 
     def _place(self, side: str, embedded_BTH: Floats, first: int, probe: Probe) -> Floats:
@@ -135,38 +189,39 @@ class TransformerEngine:
         size, last = embedded_BTH.shape[2], first + embedded_BTH.shape[1]
         embedded_BTH = probe(f"{side}.embedded", embedded_BTH)
         learned = self.positions[side]
-        if learned is None:
+        if learned is None and last <= len(self.first_sinusoids):
+            positions_TH = self.first_sinusoids[first:last]
+        elif learned is None:
             positions_TH = sinusoids(first, last - first, size).astype(embedded_BTH.dtype)
         else:
             check_length(last, len(learned))
             positions_TH = learned[first:last]
         return embedded_BTH + probe(f"{side}.positions", positions_TH)
 
-    def _heads(self, projected_BTX: Floats) -> list[Floats]:
-        """Return each of the matrices side by side in the last axis as (B, N, T, D)."""
-        size, num_heads = self.options.hidden_size, self.options.num_heads
-        shape = (*projected_BTX.shape[:2], projected_BTX.shape[2] // size, num_heads, size // num_heads)
-        return list(projected_BTX.reshape(shape).transpose(2, 0, 3, 1, 4))
+    def _heads(self, x_BTH: Floats) -> Floats:
+        """Return the last axis cut into heads."""
+        batch, steps, size = x_BTH.shape
+        num_heads = self.options.num_heads
+        return x_BTH.reshape(batch, steps, num_heads, size // num_heads).transpose(0, 2, 1, 3)
 
     def _attend(
         self,
-        q_BNTD: Floats,
-        k_BNSD: Floats,
-        v_BNSD: Floats,
+        q_BTH: Floats,
+        k_BSH: Floats,
+        v_BSH: Floats,
         seen: NDArray[np.bool_],
         w: Weights,
         probe: Probe,
         name: str,
     ) -> tuple[Floats, Floats]:
         """Return Concat(heads) W_O with head = softmax(Q K^T / √d_k) V (eq. 1), and the weights."""
-        q_BNTD, k_BNSD = probe(f"{name}.query", q_BNTD), probe(f"{name}.keys", k_BNSD)
-        v_BNSD = probe(f"{name}.values", v_BNSD)
+        q_BNTD, k_BNSD = probe(f"{name}.query", self._heads(q_BTH)), probe(f"{name}.keys", self._heads(k_BSH))
+        v_BNSD = probe(f"{name}.values", self._heads(v_BSH))
         scaled_BNTD = q_BNTD * (1 / math.sqrt(q_BNTD.shape[-1]))
-        scores_BNTS = probe(f"{name}.scores", scaled_BNTD @ k_BNSD.swapaxes(-1, -2))
+        scores_BNTS = probe(f"{name}.scores", products(scaled_BNTD, k_BNSD))
         weights_BNTS = probe(f"{name}.weights", softmax(scores_BNTS, probe(f"{name}.seen", seen)))
         heads_BNTD = probe(f"{name}.heads", weights_BNTS @ v_BNSD)
-        batch, num_heads, steps, width = heads_BNTD.shape
-        concat_BTH = heads_BNTD.transpose(0, 2, 1, 3).reshape(batch, steps, num_heads * width)
+        concat_BTH = heads_BNTD.transpose(0, 2, 1, 3).reshape(q_BTH.shape)
         return probe(f"{name}.output", linear(concat_BTH, w["W_O"])), weights_BNTS
 
     def _feed_forward(self, x_BTH: Floats, w: Mapping[str, Weights], probe: Probe, name: str) -> Floats:
