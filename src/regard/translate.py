@@ -256,30 +256,35 @@ class _Job:
         for place, outcome in enumerate(outcomes):
             if "lost" in outcome.wrong:
                 outcomes[place] = _with_items_back(segments[place].source, outcome)
-        waiting = {
-            place: attempts(segment.source, outcomes[place].wrong)
+        ways = [
+            (place, way)
             for place, segment in enumerate(segments)
             if outcomes[place].grave or in_capitals(segment.source.text)
-        }
-        while waiting:
-            ways = [(place, way) for place, left in waiting.items() if (way := next(left, None))]
-            requests = [
-                (place, _Request(stretch, way, None))
-                for place, way in ways
-                for stretch in way.stretches
-                if isinstance(stretch, Normalized)
-            ]
-            answers = iter(self._ask([request for _, request in requests]))
-            for place, way in ways:
-                found = [
-                    _copied(stretch) if isinstance(stretch, Copied) else next(answers)
+            for way in attempts(segment.source, outcomes[place].wrong)
+        ]
+        answers = iter(
+            self._ask(
+                [
+                    _Request(stretch, way, None)
+                    for _, way in ways
                     for stretch in way.stretches
+                    if isinstance(stretch, Normalized)
                 ]
-                tried = _side_by_side(way, found)
-                is_new = tried is not None and tried.text != outcomes[place].text
-                if tried is not None and is_new and tried.rank > outcomes[place].rank:
-                    outcomes[place] = tried
-            waiting = {place: waiting[place] for place, _ in ways if outcomes[place].grave}
+            )
+        )
+        settled = set()
+        for place, way in ways:
+            found = [
+                _copied(stretch) if isinstance(stretch, Copied) else next(answers)
+                for stretch in way.stretches
+            ]
+            tried = _side_by_side(way, found)
+            if tried is None or tried.text == outcomes[place].text or place in settled:
+                continue
+            if tried.rank > outcomes[place].rank:
+                outcomes[place] = tried
+            if not tried.grave:  # the mildest way that helps is the one to take
+                settled.add(place)
 
     def _ask(
         self, requests: Sequence[_Request], count: Callable[[Iterable[int]], None] = lambda places: None
@@ -290,15 +295,20 @@ class _Job:
         by_search: dict[Search, list[int]] = {}
         for number, request in enumerate(requests):
             by_search.setdefault(self._options(request.way), []).append(number)
+        jobs: list[tuple[Search, list[int]]] = []
+        num_tokens = 0
         for options, chosen in by_search.items():
-            num_rows = _num_rows(options, self.num_best)
-            lengths = [len(ids[n]) for n in chosen]
-            batches = [[chosen[n] for n in batch] for batch in _batches(lengths, _BATCH_TOKENS // num_rows)]
-            work = functools.partial(self._search, requests, ids, options)
-            is_much = sum(lengths) * num_rows > _MUCH_TOKENS
-            for batch, said in map_batches(work, batches, self.translator.num_workers, is_much):
-                answers.update(zip(batch, said, strict=True))
-                count(batch)
+            num_rows, lengths = _num_rows(options, self.num_best), [len(ids[n]) for n in chosen]
+            num_tokens += num_rows * sum(lengths)
+            jobs += [
+                (options, [chosen[n] for n in batch])
+                for batch in _batches(lengths, _BATCH_TOKENS // num_rows)
+            ]
+        work = functools.partial(self._search, requests, ids)
+        is_much = num_tokens > _MUCH_TOKENS
+        for (_, batch), said in map_batches(work, jobs, self.translator.num_workers, is_much):
+            answers.update(zip(batch, said, strict=True))
+            count(batch)
         return [answers[number] for number in range(len(requests))]
 
     def _options(self, way: Attempt) -> Search:
@@ -309,9 +319,10 @@ class _Job:
         return way.search.model_copy(update={"beam_size": max(way.search.beam_size, width)})
 
     def _search(
-        self, requests: Sequence[_Request], ids: Sequence[Ids], options: Search, batch: Sequence[int]
+        self, requests: Sequence[_Request], ids: Sequence[Ids], job: tuple[Search, Sequence[int]]
     ) -> list[_Outcome | None]:
         """Return what is found for the requests of a batch."""
+        options, batch = job
         starts = [start for n in batch if (start := requests[n].start) is not None] or None
         together = self.decoder.search([ids[n] for n in batch], options, self.num_best, starts)
         outcomes = []
