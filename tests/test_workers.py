@@ -2,7 +2,10 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -63,6 +66,36 @@ def test_a_worker_that_is_killed_is_an_error_and_not_an_endless_wait():
     with pytest.raises(ChildProcessError, match="killed"):
         list(map_batches(work, list(range(6)), 2, True))
     assert not multiprocessing.active_children()
+
+
+def test_workers_of_a_killed_process_do_not_live_on():
+    """They would wait for ever to be rid of answers that nobody takes."""
+    code = """
+import os, sys, time
+from regard.workers import map_batches
+def work(number):
+    print(os.getpid(), flush=True)
+    time.sleep(0.2)
+    return b"x" * 1_000_000
+for _ in map_batches(work, list(range(100)), 2, True):
+    time.sleep(60)
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        workers = {int(process.stdout.readline()) for _ in range(2)}
+        process.kill()
+        process.wait()
+        deadline = time.monotonic() + 10
+        while any(map(is_alive, workers)):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def is_alive(number):
+    """Whether there is a process of this number that still does something."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_who_stops_listening_leaves_no_process_behind():

@@ -64,14 +64,16 @@ def _in_processes(work: Callable[[Job], Done], jobs: Sequence[Job], num_workers:
     try:
         for _ in range(num_workers):
             receiving, sending = context.Pipe(duplex=False)
-            process = context.Process(target=_labour, args=(work, jobs, take, give, sending), daemon=True)
+            answers.append(receiving)
+            process = context.Process(
+                target=_labour, args=(work, jobs, take, give, sending, answers, os.getpid()), daemon=True
+            )
             with warnings.catch_warnings():
                 # Of threads, some versions of Python: ours are those of the matrix library, which sleep.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 process.start()
             sending.close()
             processes.append(process)
-            answers.append(receiving)
         done: dict[int, Done] = {}
         for number in range(len(jobs)):
             while number not in done:
@@ -92,18 +94,28 @@ def _in_processes(work: Callable[[Job], Done], jobs: Sequence[Job], num_workers:
         for process in processes:
             process.kill()
             process.join()
+        for end in answers:
+            end.close()
         os.close(take)
         os.close(give)
 
 
 def _labour(
-    work: Callable[[Job], Any], jobs: Sequence[Job], take: int, give: int, sending: Connection
+    work: Callable[[Job], Any],
+    jobs: Sequence[Job],
+    take: int,
+    give: int,
+    sending: Connection,
+    answers: Sequence[Connection],
+    parent: int,
 ) -> None:
-    """Do jobs until the process that started this one needs no more and ends it."""
+    """Do jobs until the process that started this one ends it, or is no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that started this one decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.close(give)
-    while number := os.read(take, _INDEX_BYTES):
+    for end in answers:  # as long as anyone could listen, speaking to nobody would not fail but wait
+        end.close()
+    while os.getppid() == parent and (number := os.read(take, _INDEX_BYTES)):
         index = int.from_bytes(number, "little")
         try:
             sending.send((index, work(jobs[index]), None))
