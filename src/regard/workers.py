@@ -17,6 +17,8 @@ from functools import cache
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
+from regard.corpus.parallel import num_cores
+
 Job = TypeVar("Job")
 Done = TypeVar("Done")
 
@@ -32,7 +34,7 @@ def map_batches(
     `num_workers` None is one for each processor. `much` says that the work takes longer than starting
     processes, some hundredths of a second.
     """
-    num_workers = min(len(jobs), num_workers or num_processors())
+    num_workers = min(len(jobs), num_workers or num_cores())
     with _matrix_library().limit(limits=1, user_api="blas"):
         if num_workers <= 1:
             yield from ((job, work(job)) for job in jobs)
@@ -44,13 +46,6 @@ def map_batches(
                     yield from zip(jobs, pool.map(work, jobs), strict=True)
                 finally:
                     pool.shutdown(wait=True, cancel_futures=True)
-
-
-def num_processors() -> int:
-    """Return how many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _in_processes(work: Callable[[Job], Done], jobs: Sequence[Job], num_workers: int) -> Iterator[Done]:
