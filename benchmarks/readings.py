@@ -87,13 +87,19 @@ def main() -> None:
     parser.add_argument("train", nargs=2, type=Path)
     parser.add_argument("gold", nargs=3, type=Path)
     parser.add_argument("--reverse", action="store_true")
+    parser.add_argument("--max-words", type=int, default=1000, help="leave longer gold sentences out")
     arguments = parser.parse_args()
     translator = regard.load(arguments.model)
     ranked = rank_readings(translator.engine, batches(translator, arguments.train))
     sources, targets = (path.read_text("utf-8").splitlines() for path in arguments.gold[:2])
     gold = read_gold(arguments.gold[2], arguments.reverse)
-    kept = [n for n in range(len(sources)) if sources[n].strip() and targets[n].strip()]
+    kept = [
+        n
+        for n, sides in enumerate(zip(sources, targets, strict=True))
+        if all(0 < len(side.split()) <= arguments.max_words for side in sides)
+    ]
     sources, targets, gold = ([side[n] for n in kept] for side in (sources, targets, gold))
+    print(f"{len(kept)} gold sentences")
     print("layer head  step   bits a piece   AER")
     rows = []
     for reading, bits in ranked:
