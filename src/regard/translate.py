@@ -340,7 +340,7 @@ class _Job:
         return outcomes
 
     def _outcome(self, request: _Request, ids: Ids, found: Found) -> tuple[_Outcome | None, bool]:
-        """Return the outcome of a search, and whether what the guard says of it is a near thing."""
+        """Return the outcome of a search, and whether it might be another with other last digits."""
         best, way = found.hypotheses[0], request.way
         edits = way.mend(self.tokenizers.target.decode(best.ids))
         if edits is None:
@@ -371,7 +371,8 @@ class _Job:
             verdict.grave,
             tuple(notes),
         )
-        return outcome, verdict.near
+        # Where an item or an unknown word is put is read off the attention, whose digits are a batch's own.
+        return outcome, verdict.near or "lost" in verdict.flags or UNK in best.ids
 
     def _translation(self, text: str, segments: Sequence[_Outcome]) -> Translation:
         """Return the translation of a text from those of its segments."""
