@@ -35,7 +35,7 @@ def best_two(logits_RV: Floats | Totals, first: int = _FIRST) -> tuple[Ids, Tota
     rows = np.arange(len(logits_RV))
     ids_R: Ids = logits_RV[:, first:].argmax(axis=1) + first
     best_R = logits_RV[rows, ids_R]
-    # Covered up for a moment, instead of copying all scores: a third of the time.
+    # Covered up for a moment, instead of copying all scores.
     rest_RV = logits_RV if logits_RV.flags.writeable else logits_RV.copy()
     rest_RV[rows, ids_R] = -np.inf
     gap_R: Totals = best_R.astype(float) - rest_RV[:, first:].max(axis=1, initial=-np.inf)
