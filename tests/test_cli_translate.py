@@ -495,3 +495,20 @@ def test_a_long_file_takes_no_more_memory_than_a_short_one(tmp_path):
     assert (
         np.diff(peaks)[0] < 12
     )  # megabytes; all translations of the long file would take several times as much
+
+
+def test_words_after_two_dashes_are_texts_whatever_they_begin_with(capfdbinary):
+    assert run(["translate", "--beam", "1", str(GOLDEN), "--", "-a b", "--c"]) == 0
+    assert len(capfdbinary.readouterr().out.splitlines()) == 2
+    assert run(["info", str(GOLDEN), "--", "x"]) == 2
+
+
+def test_a_pair_that_cannot_be_compared_is_named_and_the_others_are_compared(tmp_path, capfdbinary):
+    (tmp_path / "x").write_text("ab\n\u200b\ncd\n", encoding="utf-8")
+    (tmp_path / "y").write_text("ab\nab\ncd\n", encoding="utf-8")
+    files = ["--file", str(tmp_path / "x"), "--given", str(tmp_path / "y")]
+    assert run(["translate", str(GOLDEN), *files, "--jsonl"]) == 3
+    said = capfdbinary.readouterr()
+    rows = [json.loads(line) for line in said.out.splitlines()]
+    assert [row["line"] for row in rows] == [1, 2, 3]
+    assert "error" in rows[1] and rows[2]["parts"] and b"line 2:" in said.err

@@ -257,3 +257,12 @@ def test_hostile_text_takes_time_in_proportion_to_its_length(name):
     begin = time.process_time()
     assert missing(text, text) == []
     assert time.process_time() - begin < 10  # what is quadratic takes minutes
+
+
+def test_a_small_number_may_be_a_word_but_not_another_number():
+    assert missing("il y a 12 chiens", "there are twelve dogs") == []
+    assert missing("il y a 12 chiens", "there are 12 dogs") == []
+    assert [item.text for item in missing("il y a 12 chiens", "there are 20 dogs")] == ["12"]
+    assert missing("3 chats en 1992", "three cats in 1992") == []
+    assert missing("3 chats et 1 992,50 euros", "three cats and 1,992.50 euros") == []
+    assert [item.text for item in missing("3 chats en 1992", "40 cats in 1992")] == ["3"]

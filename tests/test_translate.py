@@ -491,3 +491,13 @@ def test_a_model_file_translates_as_the_model_did(tmp_path):
 def test_importing_regard_imports_nothing_heavy():
     code = "import regard, sys; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_single_texts_outside_a_list_are_mistakes_everywhere():
+    translator = translator_of(SMALL["regard-rnn"])
+    with pytest.raises(TypeError, match="brackets"):
+        list(translator.stream("abc"))
+    with pytest.raises(TypeError, match="brackets"):
+        translator.force("abc", ["abc"])
+    with pytest.raises(TypeError, match="no prefixes"):
+        list(translator.stream(["abc"], prefixes=["a"]))

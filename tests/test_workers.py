@@ -57,6 +57,16 @@ def test_processes_are_used_for_much_work_and_only_then():
     assert os.getpid() not in others and len(others) == 2
 
 
+def test_a_process_that_may_have_no_children_does_the_work_in_threads():
+    """As a worker of multiprocessing's own pools is."""
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(_sum_of_squares) == sum(number * number for number in range(6))
+
+
+def _sum_of_squares():
+    return sum(done for _, done in map_batches(square, list(range(6)), 2, True))
+
+
 def test_a_worker_that_is_killed_is_an_error_and_not_an_endless_wait():
     def work(number):
         if number == 1:

@@ -46,8 +46,14 @@ class Attempt:
 
 
 def in_capitals(text: str) -> bool:
-    """Tell whether all letters that have two cases, two words of them at least, are capitals."""
-    return text.isupper() and len(words(text)) > 1 and sum(map(str.isalpha, text)) > 3
+    """Tell whether all letters that have two cases, two words of them at least, are capitals; items aside."""
+    if text.islower() or not any(map(str.isupper, text)):
+        return False
+    plain = list(text)
+    for item in items(text):
+        plain[slice(*item.span)] = " " * len(item.text)
+    rest = "".join(plain)
+    return rest.isupper() and len(words(rest)) > 1 and sum(map(str.isalpha, rest)) > 3
 
 
 def attempts(source: Normalized, flags: Sequence[str]) -> Iterator[Attempt]:
@@ -57,6 +63,8 @@ def attempts(source: Normalized, flags: Sequence[str]) -> Iterator[Attempt]:
     if "lost" in flags:
         for number in range(NUM_ATTEMPTS):
             yield _with_stand_ins(source, number)
+        if in_capitals(source.text):
+            yield _around_items(_recased(source, str.lower), _capitals)
         yield _around_items(source)
     if _REPEATING.intersection(flags):
         yield Attempt((source,), _ONCE)
@@ -71,7 +79,7 @@ def attempts(source: Normalized, flags: Sequence[str]) -> Iterator[Attempt]:
 def put_back(source: Normalized, text: str, part: Part) -> Edits | None:
     """Return what puts the lost items of a source into its translation: each where its words came from it.
 
-    None if an item has no such place, or two have the same.
+    None if an item has no such place, or two have the same, or it would take more than two words.
     """
     found = words(text)
     of_piece = match_pieces(part.spans, found).words_of_piece
@@ -85,17 +93,20 @@ def put_back(source: Normalized, text: str, part: Part) -> Edits | None:
         )
         if not mine or mine[-1] - mine[0] >= len(mine):  # nowhere, or in several places
             return None
+        if len(mine) > min(2, len(found) // 2):
+            return None
         edits.append(((found[mine[0]][0], found[mine[-1]][1]), item.text))
     edits.sort()
     return edits if all(a[0][1] <= b[0][0] for a, b in pairwise(edits)) else None
 
 
 def _recased(source: Normalized, change: Callable[[str], str], first: bool = True) -> Normalized:
-    """Return a text with other letters, perhaps all but the first, each still knowing its place."""
+    """Return a text with other letters, perhaps all but the first, those of items as they are."""
     characters: list[str] = []
     origin: list[Span] = []
+    kept = {place for item in items(source.text) for place in range(*item.span)} | ({0} if first else set())
     for place, (character, span) in enumerate(zip(source.text, source.origin, strict=True)):
-        changed = change(character) if place or not first else character
+        changed = character if place in kept else change(character)
         characters.append(changed)
         origin += [span] * len(changed)
     return Normalized("".join(characters), source.original, tuple(origin))
@@ -109,12 +120,12 @@ def _capitalized(source: Normalized) -> Normalized:
 
 
 def _capitals(text: str) -> Edits:
-    """Return what makes a text all capitals."""
-    upper = map(str.upper, text)
+    """Return what makes a text all capitals, items aside."""
+    kept = {place for item in items(text) for place in range(*item.span)}
     return [
-        ((place, place + 1), new)
-        for place, (old, new) in enumerate(zip(text, upper, strict=True))
-        if old != new
+        ((place, place + 1), character.upper())
+        for place, character in enumerate(text)
+        if character.upper() != character and place not in kept
     ]
 
 
@@ -136,7 +147,7 @@ def _with_stand_ins(source: Normalized, number: int) -> Attempt:
     return Attempt((substitute(source, replacements),), None, mend, source.text, "kept")
 
 
-def _around_items(source: Normalized) -> Attempt:
+def _around_items(source: Normalized, mend: Callable[[str], Edits | None] = _no_edits) -> Attempt:
     """Return the attempt to translate what stands between the items, which then cannot be lost."""
     cuts: list[tuple[Span, bool]] = []
     place = 0
@@ -159,4 +170,4 @@ def _around_items(source: Normalized) -> Attempt:
         copied = is_item or not any(map(str.isalnum, stretch.text))
         stretches.append(Copied(stretch) if copied else stretch)
         end = last
-    return Attempt(tuple(stretches), flag="around", joints=tuple(joints))
+    return Attempt(tuple(stretches), mend=mend, flag="around", joints=tuple(joints))

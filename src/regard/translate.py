@@ -30,7 +30,7 @@ from regard.runtime.build import build_engine
 from regard.search.ensemble import Ensemble
 from regard.search.task import Found
 from regard.text.normalize import Normalized, trace_normalize
-from regard.text.protect import missing
+from regard.text.protect import items, missing
 from regard.text.segment import Ids
 from regard.text.split import split
 from regard.text.tokenizer import TokenizerPair
@@ -111,7 +111,7 @@ class Translator:
         translations that begin so. The guard tries again what looks wrong; without it all is left as it is.
         `on_progress` is told how many texts are done.
         """
-        if isinstance(texts, str):
+        if isinstance(texts, str) or isinstance(prefixes, str):
             raise TypeError("translate() takes a list of texts; put the one text into brackets")
         if prefixes is not None and len(prefixes) != len(texts):
             raise ConfigError(f"{len(texts)} texts and {len(prefixes)} prefixes; give one for each text")
@@ -122,13 +122,22 @@ class Translator:
         return job.run(texts, prefixes, guard and not isinstance(options, SampleOptions))
 
     def stream(self, texts: Iterable[str], **how: Any) -> Iterator[Translation]:
-        """Yield one translation for each text, in their order, however many there are; see `translate`."""
+        """Yield one translation for each text, in their order, however many there are; see `translate`.
+
+        It takes no prefixes and no `on_progress`.
+        """
+        if isinstance(texts, str):
+            raise TypeError("stream() takes many texts; put the one text into brackets")
+        if refused := {"prefixes", "on_progress"} & how.keys():
+            raise TypeError(f"stream() takes no {' and no '.join(sorted(refused))}")
         left = iter(texts)
         while chunk := _chunk(left):
             yield from self.translate(chunk, **how)
 
     def force(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
         """Return given translations as if the model had said them, with how likely and from where each is."""
+        if isinstance(sources, str) or isinstance(targets, str):
+            raise TypeError("force() takes two lists of texts; put single texts into brackets")
         if len(sources) != len(targets):
             raise SourceError(f"{len(sources)} sources and {len(targets)} translations; give one for each")
         read = [trace_normalize(text, fold_quotes=True) for text in sources]
@@ -254,7 +263,7 @@ class _Job:
     def _try_again(self, segments: Sequence[_Segment], outcomes: list[_Outcome]) -> None:
         """Put better outcomes in the place of those that look wrong, where another way gives one."""
         for place, outcome in enumerate(outcomes):
-            if "lost" in outcome.wrong:
+            if outcome.wrong == ("lost",):
                 outcomes[place] = _with_items_back(segments[place].source, outcome)
         ways = [
             (place, way)
@@ -353,7 +362,7 @@ class _Job:
         notes = [] if way.flag is None else [way.flag]
         if UNK in best.ids:
             notes.append("unknown")
-        if np.count_nonzero((ids >= UNK) & (ids < NUM_RESERVED)) > max(_MOST_UNKNOWN * len(ids), 3):
+        if self._is_foreign(request.source.text, ids):
             notes.append("foreign")
         others: dict[str, Alternative] = {}
         for other in found.hypotheses[1 : self.num_best]:
@@ -374,11 +383,25 @@ class _Job:
         # Where an item or an unknown word is put is read off the attention, whose digits are a batch's own.
         return outcome, verdict.near or "lost" in verdict.flags or UNK in best.ids
 
+    def _is_foreign(self, source: str, ids: Ids) -> bool:
+        """Tell whether many pieces of a source are single bytes, or unknown; those of items aside."""
+        unknown = (ids >= UNK) & (ids < NUM_RESERVED)
+        if np.count_nonzero(unknown) <= max(_MOST_UNKNOWN * len(ids), 3):
+            return False
+        kept = {place for item in items(source) for place in range(*item.span)}
+        spans = self.tokenizers.source.spans(ids.tolist(), source)
+        plain = np.array([not kept.issuperset(range(*span)) or span[0] == span[1] for span in spans])
+        return bool(np.count_nonzero(unknown & plain) > max(_MOST_UNKNOWN * np.count_nonzero(plain), 3))
+
     def _translation(self, text: str, segments: Sequence[_Outcome]) -> Translation:
         """Return the translation of a text from those of its segments."""
         if not segments:
             return Translation(text, "", 0.0, 0.0, ())
         whole = segments[0] if len(segments) == 1 else _joined(segments, self.translator.joint)
+        flags = dict.fromkeys((*whole.wrong, *whole.notes))
+        uncovered = _uncovered(text, whole.parts) if "uncovered" in flags else ()
+        if not uncovered:  # nothing but signs and parts of words
+            flags.pop("uncovered", None)
         return Translation(
             text,
             whole.text,
@@ -386,8 +409,8 @@ class _Job:
             whole.log_prob,
             whole.parts,
             whole.alternatives,
-            tuple(dict.fromkeys((*whole.wrong, *whole.notes))),
-            _uncovered(text, whole.parts) if "uncovered" in whole.wrong else (),
+            tuple(flags),
+            uncovered,
         )
 
 
@@ -400,10 +423,15 @@ def _with_items_back(source: Normalized, outcome: _Outcome) -> _Outcome:
     text, spans = mended(outcome.text, edits, part.spans)
     if missing(source.text, text):
         return outcome
-    wrong = tuple(flag for flag in outcome.wrong if flag != "lost")
-    parts = (replace(part, spans=tuple(spans)),)
-    notes = (*outcome.notes, "kept")
-    return replace(outcome, text=text, parts=parts, wrong=wrong, grave=bool(wrong), notes=notes)
+    return replace(
+        outcome,
+        text=text,
+        parts=(replace(part, spans=tuple(spans)),),
+        alternatives=tuple(one for one in outcome.alternatives if not missing(source.text, one.text)),
+        wrong=(),
+        grave=False,
+        notes=(*outcome.notes, "kept"),
+    )
 
 
 def _joined(outcomes: Sequence[_Outcome], joint: str) -> _Outcome:

@@ -38,7 +38,7 @@ def map_batches(
     with _matrix_library().limit(limits=1, user_api="blas"):
         if num_workers <= 1:
             yield from ((job, work(job)) for job in jobs)
-        elif much and _CAN_FORK:
+        elif much and _CAN_FORK and not multiprocessing.current_process().daemon:
             yield from zip(jobs, _in_processes(work, jobs, num_workers), strict=True)
         else:
             with ThreadPoolExecutor(num_workers) as pool:

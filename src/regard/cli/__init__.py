@@ -80,11 +80,17 @@ def _stop(signal_number: int, _: object) -> NoReturn:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options; words may stand after flags, which argparse takes amiss in a verb."""
     parser = _parser()
+    arguments, after = list(arguments), []
+    if "--" in arguments:  # what comes after it are words, whatever they begin with
+        place = arguments.index("--")
+        arguments, after = arguments[:place], arguments[place + 1 :]
     options, left = parser.parse_known_args(arguments)
     if left and not (hasattr(options, "words") and not any(word.startswith("-") for word in left)):
         parser.error(f"unrecognized arguments: {' '.join(left)}")
-    if left:
-        options.words += left
+    if after and not hasattr(options, "words"):
+        parser.error(f"unrecognized arguments: {' '.join(after)}")
+    if left or after:
+        options.words += left + after
     return options
 
 

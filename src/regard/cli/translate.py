@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from regard.cli.settings import read_setting
 from regard.draw.progress import progress
-from regard.errors import ConfigError, CorpusError
+from regard.errors import ConfigError, CorpusError, SourceError
 from regard.files import READ_ERRORS, writing
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
             if on_screen:
                 out.flush()
             elif show:
-                show(f"translating, {number:,} lines", _place(stream) if size else number, size)
+                show("translating", _place(stream) if size else number, size)
         out.flush()
     report.print()
     return SOME_FAILED if report.errors else 0
@@ -228,6 +228,7 @@ def _bounded(stream: IO[bytes]) -> Iterator[bytes]:
 def _translated(
     translator: "Translator", lines: Iterable[str], prefix: str | None, at_once: bool, how: dict[str, Any]
 ) -> Iterator["Translation"]:
+    prefix = prefix or None
     if prefix is None and not at_once:
         yield from translator.stream(lines, **how)
         return
@@ -246,12 +247,15 @@ def _scored(
         if line is missing or text is missing:
             raise CorpusError(f"the sources and the translations differ in number from line {number:,} on")
         assert isinstance(line, str) and isinstance(text, str)
-        if line.strip() and text.strip():
-            yield from translator.force([line], [text])
-            continue
-        if line.strip() or text.strip():
-            report.fail(number, "has one blank side; there is nothing to compare")
-        yield Translation(line, text, 0.0, 0.0, ())
+        try:
+            if line.strip() and text.strip():
+                yield from translator.force([line], [text])
+                continue
+            if (line.strip() or text.strip()) and number not in report.errors:
+                report.fail(number, "has one blank side; there is nothing to compare")
+        except SourceError as error:
+            report.fail(number, str(error))
+        yield Translation(line, "", 0.0, 0.0, ())
 
 
 def _plain(translation: "Translation") -> str:
@@ -298,7 +302,9 @@ def _opened(stack: contextlib.ExitStack, path: Path) -> IO[bytes]:
 
 
 def _size(stream: IO[bytes]) -> int:
-    """Return how many bytes there are to read, 0 if nobody knows."""
+    """Return how many bytes there are to read, 0 if nobody knows: those of a compressed file are others."""
+    if not isinstance(stream, io.BufferedReader) or not isinstance(stream.raw, io.FileIO):
+        return 0
     try:
         status = os.fstat(stream.fileno())
     except (OSError, AttributeError):

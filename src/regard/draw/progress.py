@@ -11,7 +11,7 @@ _LINE_EVERY_SECONDS = 10.0
 
 
 class Progress(Protocol):
-    """Is told what is being done, how much of it is done, and of how much."""
+    """Is told what is being done, how much of it is done, and of how much; 0 if nobody knows."""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Show it."""
@@ -38,8 +38,8 @@ def progress() -> Iterator[Progress]:
 
         def show(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = bars.add_task(stage, total=total)
-            bars.update(tasks[stage], completed=done, total=total)
+                tasks[stage] = bars.add_task(stage, total=total or None)
+            bars.update(tasks[stage], completed=done, total=total or None)
 
         yield show
 
@@ -51,7 +51,8 @@ def _plain_lines() -> Progress:
         nonlocal last
         now = time.monotonic()
         if now - started > _PATIENCE_SECONDS and now - last > _LINE_EVERY_SECONDS:
-            print(f"{stage}: {100 * done // max(1, total)} %", file=sys.stderr, flush=True)
+            how_far = f"{100 * done // total} %" if total else f"{done:,} done"
+            print(f"{stage}: {how_far}", file=sys.stderr, flush=True)
             last = now
 
     return show

@@ -86,26 +86,35 @@ def missing(source: str, target: str) -> list[Item]:
     """Return the items of the source that the target does not hold as often as the source does.
 
     Numbers are equal if their digits are, in whatever script and however grouped: 1,992.50 is 1 992,50
-    and 14:30 is 14 h 30. A whole number up to twelve may have become a word and is never missing.
+    and 14:30 is 14 h 30. A whole number up to twelve may have become a word, unless the target has digits
+    that no other number of the source accounts for.
     """
     held = Counter(item.text for item in items(target) if item.kind != "number")
     runs = [_ascii(run) for run in _DIGITS.findall(target)]
     counted_otherwise = _MYRIAD.search(target) is not None or _MYRIAD.search(source) is not None
     lost = []
+    spelt: list[Item] = []
+    num_digits = sum(map(len, runs))
     for item in items(source):
         key = item.text
         if item.kind == "number":
             key = _ascii("".join(_DIGITS.findall(item.text)))
             may_be_spelt = item.text.isdecimal() and len(key) <= 2 and int(key) <= _MAX_SPELT
-            if counted_otherwise or may_be_spelt:
+            if counted_otherwise:
                 continue
             if key not in held:
                 held[key] = _count(key, runs)
+            if may_be_spelt and held[key] == 0:
+                spelt.append(item)
+                continue
+            num_digits -= len(key)
         if held[key] > 0:
             held[key] -= 1
         else:
             lost.append(item)
-    return lost
+    if num_digits > 0:
+        lost += spelt
+    return sorted(lost, key=lambda item: item.span)
 
 
 def substitute(normalized: Normalized, replacements: Sequence[tuple[Span, str]]) -> Normalized:
