@@ -10,7 +10,7 @@ import numpy as np
 
 import regard
 from regard.config import BeamOptions
-from regard.translate import _DOUBT
+from regard.search.task import DOUBT
 
 
 def main() -> None:
@@ -39,10 +39,10 @@ def main() -> None:
                 if a.ids == b.ids:
                     apart.append(abs(a.log_prob - b.log_prob))
                     apart += np.abs(np.subtract(a.log_probs, b.log_probs)).tolist()
-        doubtful = np.mean(np.array(margins) < _DOUBT)
+        doubtful = np.mean(np.array(margins) < DOUBT)
         print(
             f"beam {beam_size}: log-probabilities up to {max(apart):.1e} apart; {num_other} of {len(ids)} say something "
-            f"else in the batch; {doubtful:.1%} have a margin below {_DOUBT:g} and are searched again alone"
+            f"else in the batch; {doubtful:.1%} have a margin below {DOUBT:g} and are searched again alone"
         )
 
 

@@ -162,7 +162,7 @@ def test_a_choice_between_equals_is_made_alone_and_is_the_same_in_any_batch(monk
         return [one.source for one, other in zip(together, alone, strict=True) if seen(one) != seen(other)]
 
     assert differing() == []
-    monkeypatch.setattr(regard.translate, "_DOUBT", 0)
+    monkeypatch.setattr(regard.translate, "DOUBT", 0)
     assert differing() != []
 
 

@@ -89,7 +89,13 @@ def put_back(source: Normalized, text: str, part: Part) -> Edits | None:
         columns = [place for place, (a, b) in enumerate(part.source_spans) if a < end and start < b]
         weight_T = part.attention_TS[:, columns].sum(axis=1) if part.attention_TS.shape[1] else []
         mine = sorted(
-            {word for piece, weight in enumerate(weight_T) if weight > 0.5 for word in of_piece[piece]}
+            {
+                word
+                for piece, weight in enumerate(weight_T)
+                if weight > 0.5
+                for word in of_piece[piece]
+                if any(map(str.isalnum, text[slice(*found[word])]))  # a full stop is nobody's translation
+            }
         )
         if not mine or mine[-1] - mine[0] >= len(mine):  # nowhere, or in several places
             return None

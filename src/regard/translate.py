@@ -28,7 +28,7 @@ from regard.result import Alternative, Part, Translation
 from regard.retry import Attempt, Copied, attempts, in_capitals, put_back
 from regard.runtime.build import build_engine
 from regard.search.ensemble import Ensemble
-from regard.search.task import Found
+from regard.search.task import DOUBT, Found
 from regard.text.normalize import Normalized, trace_normalize
 from regard.text.protect import items, missing
 from regard.text.segment import Ids
@@ -45,8 +45,6 @@ _MUCH_TOKENS = 10_000
 # Texts read before the first is translated: enough for batches of like lengths, few enough for any memory.
 _CHUNK_TEXTS = 2000
 _CHUNK_CHARACTERS = 400_000
-# A choice by a smaller margin may be another in another batch: sums of float32 come out differently there.
-_DOUBT = 2e-4
 _UNSPACED = {"zh", "ja", "th", "lo", "km", "my"}  # languages written without spaces between sentences
 _MOST_UNKNOWN = 0.3  # share of pieces that are single bytes in a text the model was not made for
 _FORCE_TOKENS = 1024  # of all rows forced together: the scores of all words for each are kept at once
@@ -216,13 +214,12 @@ class _Job:
         """Return a translation of each text."""
         segments = list(self._segments(texts))
         left = Counter(segment.number for segment in segments)
-        self.on_progress(num_done := len(texts) - len(left))
 
         def count(places: Iterable[int]) -> None:
-            nonlocal num_done
             left.subtract(segments[place].number for place in places)
-            num_done = len(texts) - sum(map(bool, left.values()))
-            self.on_progress(num_done)
+            self.on_progress(len(texts) - sum(map(bool, left.values())))
+
+        count([])
 
         starts = None if prefixes is None else self._starts(segments, prefixes)
         first = [
@@ -343,7 +340,7 @@ class _Job:
                     starts = None if start is None else [start]
                     (found,) = self.decoder.search([ids[n]], options, self.num_best, starts)
                 outcome, near = self._outcome(requests[n], ids[n], found)
-                if len(batch) == 1 or not (near or found.margin < _DOUBT):
+                if len(batch) == 1 or not (near or found.margin < DOUBT):
                     break
             outcomes.append(outcome)
         return outcomes

@@ -14,6 +14,9 @@ from regard.vocabulary import EOS
 LENGTH_PENALTY = 1.0
 """The exponent α of `length_factor`; at 0 the shortest translation tends to win."""
 
+DOUBT = 2e-4
+"""A choice by a smaller margin may be another in another batch, where sums of float32 come out otherwise."""
+
 Look = Callable[[Floats], Floats]
 """Makes of all attention of a step (R, L, N, S) the one look (R, S) that is kept; none at all if L is 0."""
 

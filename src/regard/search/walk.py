@@ -11,7 +11,7 @@ from regard.config import RiskOptions, SampleOptions
 from regard.contract import Engine, Floats, Ids
 from regard.search.rules import Rules
 from regard.search.scores import Totals, best_two, log_normaliser
-from regard.search.task import LENGTH_PENALTY, Found, Record, Task, length_factor
+from regard.search.task import DOUBT, LENGTH_PENALTY, Found, Record, Task, length_factor
 from regard.vocabulary import BOS, EOS
 
 Mask = NDArray[np.bool_]
@@ -104,10 +104,6 @@ def _draw(
     return ids_R + EOS, gap_R * options.temperature  # as a difference of the model's own scores
 
 
-_SLACK = 2e-4
-"""What another batch may change of probabilities and log-probabilities, at a temperature of 1."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Choice:
     """Which ids may be drawn: those that may, that may after any small change, and that might after one."""
@@ -128,7 +124,7 @@ def _choice(log_prob_RV: Totals, options: SampleOptions | RiskOptions) -> _Choic
 
     Probabilities and the entropy stay those of all ids.
     """
-    slack = _SLACK / options.temperature
+    slack = DOUBT / options.temperature
     possible_RV = log_prob_RV > -np.inf
     choice = _Choice(possible_RV, possible_RV, possible_RV)
     if options.top_k is not None and options.top_k < log_prob_RV.shape[1]:
