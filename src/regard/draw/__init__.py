@@ -1,1 +1,1 @@
-"""Pictures: learning curves as SVG and PNG, heat maps for a terminal. Numbers in, text out."""
+"""Pictures from plain numbers: learning curves and heat maps, as SVG, PNG, or characters in a terminal."""

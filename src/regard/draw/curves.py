@@ -5,11 +5,10 @@ on any page. It has no ids and clips by nested `svg` elements: several may stand
 """
 
 from collections.abc import Sequence
-from html import escape
 
 import numpy as np
 
-from regard.draw.labels import cut, display_width, printable
+from regard.draw.labels import cut, display_width, escaped, printable
 from regard.draw.panels import (
     MARKS,
     Curve,
@@ -71,15 +70,15 @@ def curves_svg(curves: Sequence[Curve], x_label: str) -> str:
         body.append(f'<text x="{x:.1f}" y="{top + 18}" text-anchor="middle">{number_label(tick)}</text>')
     middle = _LEFT + _PLOT_WIDTH / 2
     body.append(
-        f'<text class="title" x="{middle}" y="{top + 38}" text-anchor="middle">{_safe(x_label)}</text>'
+        f'<text class="title" x="{middle}" y="{top + 38}" text-anchor="middle">{escaped(x_label)}</text>'
     )
     height = top + 52
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="regard-curves" role="img" width="{_WIDTH}" '
             f'height="{height}" viewBox="0 0 {_WIDTH} {height}">',
-            f"<title>{_safe(_heading(curves))}</title>",
-            f"<desc>{_safe(_description(curves, x_label))}</desc>",
+            f"<title>{escaped(_heading(curves))}</title>",
+            f"<desc>{escaped(_description(curves, x_label))}</desc>",
             f"<style>{_STYLE}</style>",
             f'<rect class="paper" width="{_WIDTH}" height="{height}"/>',
             f'<text class="heading" x="{_LEFT}" y="30">Learning curves</text>',
@@ -116,10 +115,10 @@ def _legend(curves: Sequence[Curve], looks: Sequence[Style]) -> tuple[list[str],
             x, y = float(_LEFT), y + _LEGEND_ROW
         marks = _marks(style, np.array([x + _SAMPLE_WIDTH / 2]), np.array([float(y)]))
         elements += [
-            f"<g><title>{_safe(curve.name)}</title>",
+            f"<g><title>{escaped(curve.name)}</title>",
             f'<path class="line" d="M{x:.1f} {y}h{_SAMPLE_WIDTH}"{_stroke(style)}{_dashes(style)}/>',
             f'<path class="mark" d="{marks}"{_stroke(style)}/>',
-            f'<text class="name" x="{x + _SAMPLE_WIDTH + 8:.1f}" y="{y + 4}">{_safe(name)}'
+            f'<text class="name" x="{x + _SAMPLE_WIDTH + 8:.1f}" y="{y + 4}">{escaped(name)}'
             + (f' <tspan class="quiet">{best}</tspan>' if best else "")
             + "</text></g>",
         ]
@@ -128,7 +127,7 @@ def _legend(curves: Sequence[Curve], looks: Sequence[Style]) -> tuple[list[str],
 
 
 def _panel(panel: Panel, shared: Scale, looks: Sequence[Style], top: int, height: int) -> list[str]:
-    elements = [f'<text class="title" x="{_LEFT}" y="{top - 9}">{_safe(panel.title)}</text>']
+    elements = [f'<text class="title" x="{_LEFT}" y="{top - 9}">{escaped(panel.title)}</text>']
     places = (1 - panel.scale.place(np.array(panel.scale.ticks))) * height + top
     grid = "".join(f"M{_LEFT} {y:.1f}h{_PLOT_WIDTH}" for y in places)
     grid += "".join(f"M{x:.1f} {top}v{height}" for x in _across(shared, np.array(shared.ticks)))
@@ -139,7 +138,7 @@ def _panel(panel: Panel, shared: Scale, looks: Sequence[Style], top: int, height
         elements.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
     if panel.is_empty:
         middle = f'x="{_LEFT + _PLOT_WIDTH / 2}" y="{top + height / 2:.0f}" text-anchor="middle"'
-        return [*elements, f'<text class="quiet" {middle}>{_safe(panel.nothing_yet)}</text>']
+        return [*elements, f'<text class="quiet" {middle}>{escaped(panel.nothing_yet)}</text>']
     box = (_LEFT - _EDGE, top - _EDGE, _PLOT_WIDTH + 2 * _EDGE, height + 2 * _EDGE)
     x, y, wide, high = box
     elements.append(f'<svg x="{x}" y="{y}" width="{wide}" height="{high}" viewBox="{x} {y} {wide} {high}">')
@@ -203,7 +202,3 @@ def _stroke(style: Style) -> str:
 
 def _dashes(style: Style) -> str:
     return f' stroke-dasharray="{" ".join(map(str, style.dash))}"' if style.dash else ""
-
-
-def _safe(text: str) -> str:
-    return escape(printable(text))

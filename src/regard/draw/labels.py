@@ -2,6 +2,7 @@
 
 import math
 import unicodedata
+from html import escape
 
 _JOINERS = "\u200c\u200d"  # invisible, but they change how their neighbours look
 
@@ -25,6 +26,11 @@ def _printable(character: str) -> str:
         case "Cs" | "Cn" | "Zl" | "Zp":
             return "�"
     return character
+
+
+def escaped(text: str) -> str:
+    """Return the text as it may stand in XML and HTML, between tags or as the value of an attribute."""
+    return escape(printable(text))
 
 
 def display_width(text: str) -> int:
@@ -85,3 +91,8 @@ def perplexity(nll: float) -> str:
     if value < 99.95:
         return f"{value:.1f}"
     return f"{value:,.0f}" if value < 1e6 else f"{value:.0e}"
+
+
+def percent(prob: float) -> str:
+    """Return a probability as `83 %`, and nothing for one that is not known."""
+    return f"{100 * prob:.0f} %" if math.isfinite(prob) else ""

@@ -1,12 +1,21 @@
 """Pictures made of characters: attention as a heat map, a row of numbers as a sparkline."""
 
+import re
 import string
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from regard.draw.labels import cut, display_width, pad_left, printable
+from regard.draw.colours import nearest_of_256, shaded
+from regard.draw.heatmap import HeatMap, bound_of
+from regard.draw.labels import cut, display_width, pad_left, pad_right, percent, printable
+from regard.draw.panels import Floats
+
+Colour = Literal["none", "256", "full"]
 
 # Attention is seldom spread evenly: a fifth of the weight on one of thirty tokens is already a look at it.
 _SHADES = " ░▒▓█"
@@ -14,6 +23,13 @@ _SHADE_LIMITS = (0.08, 0.2, 0.4, 0.7)
 _CELL_WIDTH = 2
 _COLUMN_NAMES = "123456789" + string.ascii_letters  # numbers of two digits would run into each other
 _LABEL_SHARE = 3  # the labels of rows take at most one column in so many
+_MAX_NAME_LETTERS = 12  # of a name that stands upright
+_SURE = " prob"  # heads the column of probabilities, which is as wide
+_CAPTION_WIDTH = 40  # how wide a caption may be, even if its map is not
+_GAP = 3  # between maps that stand side by side
+_FAINTEST_INK = 0.45  # of the way from the colour of 0 to that of the largest value
+_RESET = "\x1b[0m"
+_ESCAPE = re.compile("\x1b\\[[0-9;]*m")
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -27,15 +43,14 @@ def heat_map(weights_TS: ArrayLike, rows: Sequence[str], columns: Sequence[str],
     weights = np.asarray(weights_TS, dtype=float)
     if weights.shape != (len(rows), len(columns)):
         raise ValueError(f"weights of shape {weights.shape} for {len(rows)} rows and {len(columns)} columns")
-    labels = [cut(printable(row), width // _LABEL_SHARE) for row in rows]
-    label_width = max(map(display_width, labels), default=0)
+    labels, label_width = _row_labels(rows, width)
     num_fitting = max(0, (width - label_width - 1) // _CELL_WIDTH)
     num_shown = len(columns) if len(columns) <= num_fitting else max(0, num_fitting - 1)
     if not len(rows) or not num_shown:
         return []
     more = "…" if num_shown < len(columns) else ""
     lines = [
-        f"{pad_left(label, label_width)} {_cells(weights_S[:num_shown])}{more}"
+        f"{label} {_cells(weights_S[:num_shown])}{more}"
         for label, weights_S in zip(labels, weights, strict=True)
     ]
     names = "".join(f"{_column_name(place):<{_CELL_WIDTH}}" for place in range(num_shown))
@@ -43,9 +58,20 @@ def heat_map(weights_TS: ArrayLike, rows: Sequence[str], columns: Sequence[str],
     return lines + _key(columns[:num_shown], more, width)
 
 
-def _cells(weights_S: np.ndarray) -> str:
-    shades = np.searchsorted(_SHADE_LIMITS, np.nan_to_num(weights_S), side="right")
-    return "".join(_SHADES[shade] * _CELL_WIDTH for shade in shades)
+def _row_labels(rows: Sequence[str], width: int) -> tuple[list[str], int]:
+    """Return the names of rows, cut and padded to one width, and that width."""
+    labels = [cut(printable(row), width // _LABEL_SHARE) for row in rows]
+    label_width = max(map(display_width, labels), default=0)
+    return [pad_left(label, label_width) for label in labels], label_width
+
+
+def _shades(shares_S: Floats) -> list[str]:
+    places: NDArray[np.int64] = np.searchsorted(_SHADE_LIMITS, np.nan_to_num(shares_S), side="right")
+    return [_SHADES[place] for place in places]
+
+
+def _cells(weights_S: Floats) -> str:
+    return "".join(shade * _CELL_WIDTH for shade in _shades(weights_S))
 
 
 def _column_name(place: int) -> str:
@@ -55,14 +81,171 @@ def _column_name(place: int) -> str:
 def _key(columns: Sequence[str], more: str, width: int) -> list[str]:
     """Return `1 le  2 chat  3 dort`, broken into lines where it must be."""
     entries = [f"{_column_name(place)} {printable(column)}" for place, column in enumerate(columns)]
+    return _flowing([*entries, more] if more else entries, width)
+
+
+def _flowing(entries: Sequence[str], width: int) -> list[str]:
     lines: list[str] = []
-    for entry in [*entries, more] if more else entries:
+    for entry in entries:
         entry = cut(entry, width)
         if lines and display_width(lines[-1]) + 2 + display_width(entry) <= width:
             lines[-1] += f"  {entry}"
         else:
             lines.append(entry)
     return lines
+
+
+def heat_map_lines(chart: HeatMap, width: int, colour: Colour = "none") -> list[str]:
+    """Return the lines of a heat map with its title, names upright above its columns, and its caption.
+
+    No line is wider than `width`. Columns that do not fit follow in blocks below; where not even one fits
+    there is a line that says so. Colour only adds to the shades, it never tells more than they do; effects
+    carry their sign, as shares of the largest one, which is written below.
+    """
+    lines = [cut(printable(chart.title), width)]
+    labels, label_width = _row_labels(chart.rows, width)
+    room = width - label_width - 1
+    narrowest = _CELL_WIDTH if chart.columns else 0
+    probs_T = chart.probs_T if room >= narrowest + len(_SURE) else None
+    sure = _SURE if probs_T is not None else ""
+    sure_T = [pad_left(percent(prob), len(sure)) for prob in probs_T] if probs_T else [""] * len(labels)
+    margin = " " * (label_width + 1)
+    num_columns, num_fitting = len(chart.columns), (room - len(sure)) // _CELL_WIDTH
+    if not num_columns:
+        lines += [cut(f"{margin[1:]}{sure}", width)] if sure else []
+        lines += [f"{label}{prob}" for label, prob in zip(labels, sure_T, strict=True)]
+    elif num_fitting < 1:
+        lines.append(cut("too narrow for a map", width))
+    else:
+        bound = bound_of([chart])
+        for first in range(0, num_columns, num_fitting):
+            end = min(first + num_fitting, num_columns)
+            if num_fitting < num_columns:
+                lines.append(cut(f"columns {first + 1}-{end}", width))
+            names = _upright(chart.columns[first:end])
+            lines += [margin + line for line in names[:-1]]
+            lines.append(margin + names[-1] + sure)
+            lines += [
+                f"{label} {_coloured(values_S[first:end], bound, chart.signed, colour)}{prob}"
+                for label, values_S, prob in zip(labels, chart.values_TS, sure_T, strict=True)
+            ]
+        if chart.signed:
+            lines.append(cut(f"largest effect {bound:.3g}", width))
+    # Below the map, not beside it: a long caption would keep other maps from standing beside this one.
+    lines += _flowing_words(chart.note, min(width, max(_CAPTION_WIDTH, *map(_visible_width, lines))))
+    return [line.rstrip(" ") for line in lines]
+
+
+def shades_legend(signed: bool, width: int) -> list[str]:
+    """Return what the shades of `heat_map_lines` mean, for once below all maps."""
+    entries = [f"{shade} from {limit:g}" for shade, limit in zip(_SHADES[1:], _SHADE_LIMITS, strict=True)]
+    return _flowing([*entries, "of the largest effect"] if signed else entries, width)
+
+
+def side_by_side(blocks: Sequence[list[str]], width: int) -> list[str]:
+    """Return blocks of lines beside each other as far as they fit into the width, the others below them.
+
+    Escape sequences take no room; a block wider than `width` stands alone and stays as it is.
+    """
+    lines: list[str] = []
+    used = width + 1
+    beside: list[list[str]] = []
+    for block in blocks:
+        block_width = max(map(_visible_width, block), default=0)
+        if used + _GAP + block_width > width:
+            lines += [*_joined(beside), ""] if beside else []
+            beside, used = [], -_GAP
+        beside.append(block)
+        used += _GAP + block_width
+    return lines + _joined(beside)
+
+
+def _joined(blocks: list[list[str]]) -> list[str]:
+    widths = [max(map(_visible_width, block), default=0) for block in blocks]
+    lines: list[str] = []
+    for place in range(max(map(len, blocks), default=0)):
+        parts = [block[place] if place < len(block) else "" for block in blocks]
+        padded = (
+            part + " " * (width - _visible_width(part)) for part, width in zip(parts, widths, strict=True)
+        )
+        lines.append((" " * _GAP).join(padded).rstrip(" "))
+    return lines
+
+
+def _visible_width(line: str) -> int:
+    return display_width(_ESCAPE.sub("", line))
+
+
+def _flowing_words(text: str, width: int) -> list[str]:
+    lines: list[str] = []
+    for word in printable(text).split():
+        if lines and display_width(lines[-1]) + 1 + display_width(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(cut(word, width))
+    return lines
+
+
+def _upright(columns: Sequence[str]) -> list[str]:
+    """Return the lines in which each name runs downwards and ends just above its column."""
+    names = [list(_letters(printable(column))) for column in columns]
+    names = [
+        name if len(name) <= _MAX_NAME_LETTERS else [*name[: _MAX_NAME_LETTERS - 1], "…"] for name in names
+    ]
+    height = max(1, *map(len, names))
+    padded = [[""] * (height - len(name)) + name for name in names]
+    return ["".join(pad_right(letter, _CELL_WIDTH) for letter in line) for line in zip(*padded, strict=True)]
+
+
+def _letters(name: str) -> Iterator[str]:
+    """Yield each letter with the marks that belong to it, at most as wide as a cell."""
+    letter = ""
+    for character in name:
+        is_mark = not display_width(character) or unicodedata.category(character).startswith("M")
+        if letter and (not is_mark or display_width(letter + character) > _CELL_WIDTH):
+            yield letter
+            letter = ""
+        # A mark without a letter would go to whatever stands before it.
+        letter += character if letter or not is_mark else f" {character}"
+    if letter:
+        yield letter
+
+
+def _coloured(values_S: Floats, bound: float, signed: bool, colour: Colour) -> str:
+    """Return the cells of one row; a stretch in one colour shares its escape sequence."""
+    shades = _shades(np.abs(values_S) / bound)
+    cells = [_cell(*each, signed) for each in zip(values_S.tolist(), shades, strict=True)]
+    if colour == "none":
+        return "".join(cells)
+    # The ground is the colour of 0, so that it looks the same on a dark and on a light terminal.
+    ground = shaded(0.0, bound, signed)
+    # A light shade lets most of the ground through: in the colour of its own value it would not be seen.
+    shares_S = np.nan_to_num(values_S) / bound
+    colours = shaded(_FAINTEST_INK * np.sign(shares_S) + (1 - _FAINTEST_INK) * shares_S, 1.0, signed)
+    inks = [
+        "" if np.isnan(value) else _sequence(ground if shade == _SHADES[0] else ink, ground, colour)
+        for value, shade, ink in zip(values_S, shades, colours, strict=True)
+    ]
+    return "".join(
+        (ink + text + _RESET if ink else text)
+        for ink, group in groupby(zip(inks, cells, strict=True), key=lambda pair: pair[0])
+        for text in ["".join(cell for _, cell in group)]
+    )
+
+
+def _cell(value: float, shade: str, signed: bool) -> str:
+    if np.isnan(value):
+        return pad_right("·", _CELL_WIDTH)
+    if not signed or shade == _SHADES[0]:
+        return shade * _CELL_WIDTH
+    return ("-" if value < 0 else "+") + shade
+
+
+def _sequence(ink: ArrayLike, ground: ArrayLike, colour: Colour) -> str:
+    if colour == "256":
+        return f"\x1b[38;5;{nearest_of_256(ink)};48;5;{nearest_of_256(ground)}m"
+    red_green_blue = [";".join(map(str, np.asarray(part).tolist())) for part in (ink, ground)]
+    return f"\x1b[38;2;{red_green_blue[0]};48;2;{red_green_blue[1]}m"
 
 
 def sparkline(values: ArrayLike, width: int) -> str:

@@ -1,0 +1,628 @@
+"""Heat maps, such as where a translation looked: laid out once as plain shapes, then written as SVG.
+
+The picture brings its own background, light or dark as the reader's system asks for; the colours of the cells
+are the same on both. It has no ids: several may stand in one page.
+"""
+
+import base64
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.draw.colours import Pixels, hexadecimal, ink_on, png, shaded
+from regard.draw.labels import cut, display_width, escaped, percent, printable
+from regard.draw.panels import Floats, number_label
+
+MAX_LABEL_WIDTH = 28  # columns; what is longer stands whole in its title
+MIN_REVERSED_ROWS = 3  # two words that change places are no block yet
+_MAX_CELLS = 10_000  # of a picture; beyond it a rectangle for each would make a file of megabytes
+_MAX_WIDTH = 1400  # maps that would stand further to the right go below
+_MAX_NUMBERED = 12  # rows and columns with which the cells still have room for their numbers
+_MAX_NUMBER_LENGTH = 5  # of a number in a cell
+_MAX_TOLD_ROWS = 60  # of a map in words; nobody listens longer
+
+_MARGIN, _GAP = 24.0, 44.0
+_TITLE_SIZE, _TEXT_SIZE, _SMALL_SIZE = 14.0, 12.0, 10.5
+_TITLE_LINE, _TEXT_LINE = 19.0, 17.0
+_MIN_TEXT_ROOM = 240.0  # for titles and captions of narrow maps
+_CELL_SIZES = ((_MAX_NUMBERED, 36.0), (24, 22.0), (48, 17.0), (90, 14.0))
+_SMALLEST_CELL = 11.0
+_TURN = -60.0  # degrees, of the names above the columns
+_ACROSS, _UP = math.cos(math.radians(_TURN)), -math.sin(math.radians(_TURN))
+_STRIP_GAP, _BAR_WIDTH, _PERCENT_WIDTH = 14.0, 44.0, 48.0
+_LEGEND_WIDTH, _LEGEND_HEIGHT, _LEGEND_GAP = 200.0, 46.0, 36.0
+_HATCH_STEP = 5.0
+_MAX_HATCHED = 2_000  # cells of a picture with strokes of their own; those of more are part of the picture
+_HATCH_PIXELS = 5  # of a side of a cell then
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeatMap:
+    """A matrix with its names, before it is SVG, PNG or characters."""
+
+    title: str
+    rows: tuple[str, ...]  # what is written, from top to bottom
+    columns: tuple[str, ...]  # what is looked at, from left to right; none: a model without attention
+    values_TS: Floats  # NaN: cannot be looked at
+    probs_T: tuple[float, ...] | None = None  # how sure the model was of each row
+    signed: bool = False  # effects, below and above 0; else amounts
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        shape = len(self.rows), len(self.columns)
+        if self.values_TS.shape != shape:
+            raise ValueError(
+                f"values of shape {self.values_TS.shape} for {shape[0]} rows and {shape[1]} columns"
+            )
+        if self.probs_T is not None and len(self.probs_T) != len(self.rows):
+            raise ValueError(f"{len(self.probs_T)} probabilities for {len(self.rows)} rows")
+        for prob in self.probs_T or ():
+            if prob < 0 or prob > 1 + 1e-6:  # a float may round up; one that is not known is NaN
+                raise ValueError(f"{prob} is not a probability")
+        if np.isinf(self.values_TS).any():
+            raise ValueError("a heat map has no colour for infinity; NaN stands for what cannot be looked at")
+        if not self.signed and (self.values_TS < 0).any():
+            raise ValueError(
+                f"{np.nanmin(self.values_TS)} is below 0; a map of effects is made with signed=True"
+            )
+
+    @property
+    def note(self) -> str:
+        """The line below the map; of a map without columns it says why there is none."""
+        if self.columns or self.caption.startswith("no attention"):
+            return self.caption
+        return f"no attention; {self.caption}" if self.caption else "no attention"
+
+    @property
+    def top_T(self) -> list[int | None]:
+        """The column of the strongest value of each row, `None` where there is no value but 0."""
+        strength_TS = np.abs(np.nan_to_num(self.values_TS))
+        return [int(row.argmax()) if len(row) and row.max() > 0 else None for row in strength_TS]
+
+
+@dataclass(frozen=True, slots=True)
+class ReversedBlock:
+    """Rows that look at neighbouring columns from right to left; ends are exclusive."""
+
+    first_row: int
+    end_row: int
+    first_column: int
+    end_column: int
+
+
+def reversed_blocks(chart: HeatMap) -> list[ReversedBlock]:
+    """Return each longest run of rows that look one column further back than the row before.
+
+    `European Economic Area` for `zone économique européenne` is one; effects have no such order.
+    """
+    if chart.signed:
+        return []
+    top_T = [*chart.top_T, None]
+    blocks, first = [], 0
+    for row in range(1, len(top_T)):
+        here, before = top_T[row], top_T[row - 1]
+        if here is not None and before is not None and here == before - 1:
+            continue
+        if before is not None and row - first >= MIN_REVERSED_ROWS:
+            blocks.append(ReversedBlock(first, row, before, before + row - first))
+        first = row
+    return blocks
+
+
+def bound_of(charts: Sequence[HeatMap]) -> float:
+    """Return what the colours of maps of one kind end at: 1, or the largest amount or effect.
+
+    Weights are shares: all of 0 to 1 is kept for them, so that two pictures can be compared.
+    """
+    sizes = [1.0 if not chart.signed else 0.0 for chart in charts]
+    sizes += [float(np.abs(np.nan_to_num(chart.values_TS)).max(initial=0.0)) for chart in charts]
+    return max(sizes, default=0.0) or 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text; x and y are the point of its baseline that the anchor names."""
+
+    x: float
+    y: float
+    text: str
+    size: float
+    anchor: Literal["start", "middle", "end"] = "start"
+    turn: float = 0.0  # degrees clockwise, around x and y
+    bold: bool = False
+    ink: str | None = None  # None: the colour of text
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle of one colour."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    look: Literal["cell", "masked", "track", "bar", "casing", "outline"]
+    fill: str | None = None  # only of a cell
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Strokes:
+    """Straight strokes, each from x, y by a step to the right and a step down."""
+
+    strokes: list[tuple[float, float, float, float]]
+    look: Literal["grid", "hatch", "minus"]
+    ink: str | None = None  # only of a minus
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A pixel, or a square of pixels, for each cell; where nothing can be looked at, nothing or a hatch."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    pixels: Pixels
+
+
+Shape = Label | Box | Strokes | Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All shapes of a picture of heat maps, in the order of drawing, and its size in pixels."""
+
+    width: float
+    height: float
+    shapes: list[Shape]
+
+
+def scene(charts: Sequence[HeatMap], max_cells: int = _MAX_CELLS) -> Scene:
+    """Lay out maps side by side, and in further rows where they are too wide, with one legend below.
+
+    Maps of one kind share their colours. More cells than `max_cells` in all: a picture for each map.
+    """
+    if not charts:
+        raise ValueError("no heat map to draw")
+    bounds = {kind: bound_of([chart for chart in charts if chart.signed == kind]) for kind in (False, True)}
+    as_picture = sum(chart.values_TS.size for chart in charts) > max_cells
+    shapes: list[Shape] = []
+    width, y = 0.0, _MARGIN
+    for line in _lines([_Block.of(chart) for chart in charts]):
+        x = _MARGIN
+        grid_y = y + max(block.head for block in line)
+        for block in line:
+            shapes += block.shapes(x, y, grid_y, bounds[block.chart.signed], as_picture)
+            width = max(width, x + block.width)
+            x += block.width + _GAP
+        y = grid_y + max(block.foot for block in line) + _GAP / 2
+    width = max(width, _MARGIN + _LEGEND_WIDTH)
+    legend, y = _legend(charts, bounds, width, y)
+    return Scene(math.ceil(width + _MARGIN), math.ceil(y), shapes + legend)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The room one map takes with all its texts; `head` is above its cells, `foot` its cells and below."""
+
+    chart: HeatMap
+    cell: float
+    label_size: float
+    left: float
+    head: float
+    foot: float
+    width: float
+    title: list[str]
+    note: list[str]
+
+    @classmethod
+    def of(cls, chart: HeatMap) -> "_Block":
+        num_rows, num_columns = chart.values_TS.shape
+        longest_side = max(num_rows, num_columns)
+        cell = next((size for limit, size in _CELL_SIZES if longest_side <= limit), _SMALLEST_CELL)
+        label_size = min(13.0, cell - 3)
+        left = max((_room(_short(row), label_size) for row in chart.rows), default=0.0) + 8
+        lengths = [_room(_short(column), label_size) for column in chart.columns]
+        ends = [(place + 0.5) * cell + _ACROSS * length for place, length in enumerate(lengths)]
+        width = left + max([num_columns * cell, *(end + 0.5 * label_size for end in ends)])
+        above = max(lengths, default=0.0) * _UP + 0.5 * label_size + 6
+        if chart.probs_T is not None:
+            width = max(width, left + num_columns * cell + _STRIP_GAP + _BAR_WIDTH + _PERCENT_WIDTH)
+            above = max(above, 20.0)
+        title, note = cut(printable(chart.title), 100), cut(printable(chart.note), 300)
+        width = max(width, _MIN_TEXT_ROOM if title or note else 0.0)
+        words = [_room(word, _TITLE_SIZE, bold=True) for word in title.split(" ")]
+        words += [_room(word, _TEXT_SIZE) for word in note.split(" ")]
+        width = max(width, *words)
+        title_lines = _wrapped(title, _TITLE_SIZE, width, bold=True)
+        note_lines = _wrapped(note, _TEXT_SIZE, width)
+        return cls(
+            chart,
+            cell,
+            label_size,
+            left,
+            head=len(title_lines) * _TITLE_LINE + 4 + above,
+            foot=num_rows * cell + (8 + len(note_lines) * _TEXT_LINE if note else 0),
+            width=width,
+            title=title_lines,
+            note=note_lines,
+        )
+
+    def shapes(self, x: float, y: float, grid_y: float, bound: float, as_picture: bool) -> list[Shape]:
+        """Return the map with its upper left corner at x, y and its first row at grid_y."""
+        chart, cell, size = self.chart, self.cell, self.label_size
+        num_rows, num_columns = chart.values_TS.shape
+        grid_x = x + self.left
+        bottom = grid_y + num_rows * cell
+        drop = 0.35 * size  # from the middle of a line to its baseline
+        shapes: list[Shape] = [
+            Label(x, y + (place + 0.75) * _TITLE_LINE, line, _TITLE_SIZE, bold=True)
+            for place, line in enumerate(self.title)
+        ]
+        shapes += [
+            Label(grid_x - 8, grid_y + (place + 0.5) * cell + drop, _short(row), size, "end", hint=_hint(row))
+            for place, row in enumerate(chart.rows)
+        ]
+        shapes += [
+            Label(
+                grid_x + (place + 0.5) * cell + drop,
+                grid_y - 6,
+                _short(column),
+                size,
+                turn=_TURN,
+                hint=_hint(column),
+            )
+            for place, column in enumerate(chart.columns)
+        ]
+        if num_rows and num_columns:
+            shapes += self._cells(grid_x, grid_y, bound, as_picture)
+        for block in reversed_blocks(chart):
+            corner = grid_x + block.first_column * cell, grid_y + block.first_row * cell
+            sides = (block.end_column - block.first_column) * cell, (block.end_row - block.first_row) * cell
+            shapes += _outline(*corner, *sides)
+        shapes += self._strip(grid_x + num_columns * cell + _STRIP_GAP * bool(num_columns), grid_y)
+        shapes += [
+            Label(x, bottom + 8 + (place + 0.75) * _TEXT_LINE, line, _TEXT_SIZE)
+            for place, line in enumerate(self.note)
+        ]
+        return shapes
+
+    def _cells(self, x: float, y: float, bound: float, as_picture: bool) -> list[Shape]:
+        chart, cell = self.chart, self.cell
+        values_TS = chart.values_TS
+        num_rows, num_columns = values_TS.shape
+        colours_TS3 = shaded(values_TS, bound, chart.signed)
+        masked_TS = np.isnan(values_TS)
+        hatch_in_picture = as_picture and masked_TS.sum() > _MAX_HATCHED
+        if as_picture:
+            pixels = _pixels(colours_TS3, masked_TS, hatch_in_picture)
+            shapes: list[Shape] = [Picture(x, y, num_columns * cell, num_rows * cell, pixels)]
+        else:
+            shapes = [
+                Box(
+                    x + column * cell,
+                    y + row * cell,
+                    cell,
+                    cell,
+                    "masked" if masked_TS[row, column] else "cell",
+                    None if masked_TS[row, column] else hexadecimal(colours_TS3[row, column]),
+                    _cell_hint(chart, row, column),
+                )
+                for row in range(num_rows)
+                for column in range(num_columns)
+            ]
+        grid: list[tuple[float, float, float, float]] = []
+        if cell > _SMALLEST_CELL:
+            grid += [(x, y + row * cell, num_columns * cell, 0.0) for row in range(num_rows + 1)]
+            grid += [(x + column * cell, y, 0.0, num_rows * cell) for column in range(num_columns + 1)]
+        hatch = [
+            stroke
+            for row, column in np.argwhere(masked_TS & (not hatch_in_picture))
+            for stroke in _hatch(x + column * cell, y + row * cell, cell)
+        ]
+        shapes += [Strokes(hatch, "hatch"), Strokes(grid, "grid")]
+        if max(num_rows, num_columns) <= _MAX_NUMBERED:
+            return shapes + [
+                Label(
+                    x + (column + 0.5) * cell,
+                    y + (row + 0.5) * cell + 0.35 * _SMALL_SIZE,
+                    text,
+                    _SMALL_SIZE,
+                    "middle",
+                    ink=ink_on(colours_TS3[row, column]),
+                )
+                for row, column in np.argwhere(~masked_TS)
+                if (text := _number(float(values_TS[row, column]), chart.signed, bound))
+            ]
+        # Where there is no room for numbers a stroke tells the negative ones, also in a print without colour.
+        below = np.argwhere(np.nan_to_num(values_TS) < -bound / 10)
+        for ink in ("#000000", "#ffffff"):
+            minuses = [
+                (x + (column + 0.3) * cell, y + (row + 0.5) * cell, 0.4 * cell, 0.0)
+                for row, column in below
+                if ink_on(colours_TS3[row, column]) == ink
+            ]
+            shapes += [Strokes(minuses, "minus", ink)]
+        return shapes
+
+    def _strip(self, x: float, y: float) -> list[Shape]:
+        """Return how sure the model was of each row, as bars with their numbers."""
+        if self.chart.probs_T is None:
+            return []
+        shapes: list[Shape] = [Label(x, y - 7, "probability", _SMALL_SIZE)]
+        thick = min(8.0, 0.5 * self.cell)
+        for place, (row, prob) in enumerate(zip(self.chart.rows, self.chart.probs_T, strict=True)):
+            middle = y + (place + 0.5) * self.cell
+            known = min(1.0, max(0.0, prob)) if math.isfinite(prob) else 0.0
+            hint = f"{row}: {percent(prob)}"
+            size = min(_SMALL_SIZE, self.label_size)
+            shapes += [
+                Box(x, middle - thick / 2, _BAR_WIDTH, thick, "track"),
+                Box(x, middle - thick / 2, known * _BAR_WIDTH, thick, "bar", hint=hint),
+                Label(x + _BAR_WIDTH + 6, middle + 0.35 * size, percent(prob), size),
+            ]
+        return shapes
+
+
+def _lines(blocks: list[_Block]) -> list[list[_Block]]:
+    """Return the maps that stand side by side, line by line."""
+    lines: list[list[_Block]] = []
+    end = math.inf
+    for block in blocks:
+        end += _GAP + block.width
+        if end > _MAX_WIDTH - 2 * _MARGIN:
+            lines.append([])
+            end = block.width
+        lines[-1].append(block)
+    return lines
+
+
+def _legend(
+    charts: Sequence[HeatMap], bounds: dict[bool, float], right: float, y: float
+) -> tuple[list[Shape], float]:
+    """Return what explains the colours and signs that occur, and where it ends."""
+    drawn = [chart for chart in charts if chart.values_TS.size]
+    kinds: list[Literal["amounts", "effects", "masked", "reversed"]] = []
+    kinds += ["amounts"] * any(not chart.signed for chart in drawn)
+    kinds += ["effects"] * any(chart.signed for chart in drawn)
+    kinds += ["masked"] * any(np.isnan(chart.values_TS).any() for chart in drawn)
+    kinds += ["reversed"] * any(reversed_blocks(chart) for chart in drawn)
+    shapes: list[Shape] = []
+    x = _MARGIN
+    for kind in kinds:
+        if x > _MARGIN and x + _LEGEND_WIDTH > right:
+            x, y = _MARGIN, y + _LEGEND_HEIGHT + 6
+        if kind == "amounts":
+            shapes += _colour_bar(x, y, "weight: the brighter, the more", bounds[False], signed=False)
+        elif kind == "effects":
+            shapes += _colour_bar(x, y, "effect: − orange, + purple", bounds[True], signed=True)
+        elif kind == "masked":
+            shapes += [
+                Label(x, y + 10, "cannot be looked at", _SMALL_SIZE),
+                Box(x, y + 18, 20, 10, "masked"),
+                Strokes([*_hatch(x, y + 18, 10), *_hatch(x + 10, y + 18, 10)], "hatch"),
+            ]
+        else:
+            shapes += [Label(x, y + 10, "looked at in reverse order", _SMALL_SIZE)]
+            shapes += _outline(x + 2, y + 18, 20, 10)
+        x += _LEGEND_WIDTH + _LEGEND_GAP
+    return shapes, y + (_LEGEND_HEIGHT + 12 if kinds else 0)
+
+
+def _colour_bar(x: float, y: float, text: str, bound: float, signed: bool) -> list[Shape]:
+    num_steps, wide = 45, 180.0
+    low = -bound if signed else 0.0
+    colours = shaded(np.linspace(low, bound, num_steps), bound, signed)
+    step = wide / num_steps
+    shapes: list[Shape] = [Label(x, y + 10, text, _SMALL_SIZE)]
+    # Each lies a little over the one before it, or thin lines of paper would be seen between them.
+    shapes += [
+        Box(
+            x + place * step, y + 18, step + (0.5 if place < num_steps - 1 else 0), 10, "cell", hexadecimal(c)
+        )
+        for place, c in enumerate(colours)
+    ]
+    anchors: tuple[Literal["start", "middle", "end"], ...] = ("start", "middle", "end")
+    for share, anchor in zip((0.0, 0.5, 1.0), anchors, strict=True):
+        number = number_label(float(f"{low + share * (bound - low):.3g}")).replace("-", "−")
+        shapes.append(Label(x + share * wide, y + 41, number, _SMALL_SIZE, anchor))
+    return shapes
+
+
+def _outline(x: float, y: float, width: float, height: float) -> list[Shape]:
+    """Return a frame that is seen on dark and bright cells: a light line below a red one."""
+    return [Box(x, y, width, height, "casing"), Box(x, y, width, height, "outline")]
+
+
+def _pixels(colours_TS3: Pixels, masked_TS: NDArray[np.bool_], hatched: bool) -> Pixels:
+    opacity_TS1 = np.where(masked_TS, 0, 255).astype(np.uint8)[:, :, None]
+    pixels: Pixels = np.concatenate([colours_TS3, opacity_TS1], axis=2)
+    if not hatched:
+        return pixels
+    pixels = pixels.repeat(_HATCH_PIXELS, axis=0).repeat(_HATCH_PIXELS, axis=1)
+    down, across = np.indices(pixels.shape[:2])
+    on_stroke = (pixels[:, :, 3] == 0) & ((down + across) % _HATCH_PIXELS == _HATCH_PIXELS - 1)
+    pixels[on_stroke] = (128, 128, 128, 128)  # seen on light and dark paper
+    return pixels
+
+
+def _hatch(x: float, y: float, side: float) -> list[tuple[float, float, float, float]]:
+    """Return strokes from lower left to upper right over a square, in the same steps in all of them."""
+    num = max(1, round(side / _HATCH_STEP))
+    step = side / num
+    first_half = [(x, y + place * step, place * step, -place * step) for place in range(1, num + 1)]
+    second_half = [
+        (x + place * step, y + side, side - place * step, place * step - side) for place in range(1, num)
+    ]
+    return first_half + second_half
+
+
+def _short(name: str) -> str:
+    return cut(printable(name), MAX_LABEL_WIDTH)
+
+
+def _hint(name: str) -> str:
+    return "" if _short(name) == printable(name) else name
+
+
+def _cell_hint(chart: HeatMap, row: int, column: int) -> str:
+    value = float(chart.values_TS[row, column])
+    number = (
+        "cannot be looked at" if math.isnan(value) else f"{value:+.3f}" if chart.signed else f"{value:.3f}"
+    )
+    return f"{chart.rows[row]} → {chart.columns[column]}: {number}"
+
+
+def _number(value: float, signed: bool, bound: float) -> str:
+    """Return a value as it is written into its cell: nothing if it rounds to 0 or has no room."""
+    decimals = 2 if bound < 9.995 else 1 if bound < 99.95 else 0
+    text = f"{value:+.{decimals}f}" if signed else f"{value:.{decimals}f}"
+    if not 0.1 <= bound < 999.5:
+        text = re.sub(r"e([+-])0?", lambda found: "e-" if found[1] == "-" else "e", f"{value:.0e}")
+    return text.replace("-", "−") if float(text) and len(text) <= _MAX_NUMBER_LENGTH else ""
+
+
+def _room(text: str, size: float, bold: bool = False) -> float:
+    """Return how wide a text is at most in the type of the picture, whose font is not known."""
+    ems = sum(
+        1.08 if display_width(letter) == 2 else 0.0 if not display_width(letter) else _ems(letter)
+        for letter in text
+    )
+    return ems * size * (1.1 if bold else 1.0)
+
+
+def _ems(letter: str) -> float:
+    if letter in "mwMW@%—…→�" or ord(letter) >= 0x0590:  # beyond Latin, Greek and Cyrillic scripts
+        return 1.0
+    return 0.8 if letter.isupper() else 0.4 if letter in "iljtfr.,:;'|!()[] " else 0.65
+
+
+def _wrapped(text: str, size: float, room: float, bold: bool = False) -> list[str]:
+    lines: list[str] = []
+    for word in text.split(" ") if text else []:
+        if lines and _room(f"{lines[-1]} {word}", size, bold) <= room:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+_STYLE = """\
+.regard-map { color: #1b1f24; font-family: system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', 'Noto Sans KR', \
+'Apple SD Gothic Neo', 'Malgun Gothic', NanumGothic, sans-serif; }
+.regard-map text { fill: currentColor; }
+.regard-map .paper, .regard-map .masked { fill: #ffffff; }
+.regard-map .bold { font-weight: 600; }
+.regard-map .number { pointer-events: none; }
+.regard-map .grid { stroke: #ffffff; stroke-opacity: 0.22; pointer-events: none; }
+.regard-map .hatch { stroke: currentColor; stroke-opacity: 0.35; pointer-events: none; }
+.regard-map .minus { stroke-width: 1.2; pointer-events: none; }
+.regard-map .track { fill: currentColor; fill-opacity: 0.12; }
+.regard-map .bar { fill: currentColor; fill-opacity: 0.6; }
+.regard-map .casing { fill: none; stroke: #ffffff; stroke-width: 4.5; pointer-events: none; }
+.regard-map .outline { fill: none; stroke: #d55e00; stroke-width: 2.2; pointer-events: none; }
+.regard-map image { image-rendering: pixelated; }
+@media (prefers-color-scheme: dark) {
+  .regard-map { color: #e6e9ec; }
+  .regard-map .paper, .regard-map .masked { fill: #14171a; }
+}"""
+
+
+def heat_maps_svg(maps: Sequence[HeatMap]) -> str:
+    """Return one or more heat maps as an SVG document."""
+    laid_out = scene(maps)
+    size = f'width="{laid_out.width:.0f}" height="{laid_out.height:.0f}"'
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="regard-map" role="img" {size} '
+            f'viewBox="0 0 {laid_out.width:.0f} {laid_out.height:.0f}">',
+            f"<title>{escaped(', '.join(chart.title for chart in maps))}</title>",
+            f"<desc>{escaped(' '.join(map(_description, maps)))}</desc>",
+            f"<style>{_STYLE}</style>",
+            f'<rect class="paper" {size}/>',
+            *filter(None, map(_element, laid_out.shapes)),
+            "</svg>\n",
+        ]
+    )
+
+
+def _description(chart: HeatMap) -> str:
+    """Return a map in words, for who hears it."""
+    said = [f"{chart.title}: {len(chart.rows)} rows, {len(chart.columns)} columns."]
+    for place, (row, top) in enumerate(zip(chart.rows[:_MAX_TOLD_ROWS], chart.top_T, strict=False)):
+        seen = ""
+        if top is not None:
+            value = chart.values_TS[place, top]
+            verb, number = (
+                ("is most moved by", f"{value:+.2f}") if chart.signed else ("looks most at", f"{value:.2f}")
+            )
+            seen = f" {verb} {chart.columns[top]} ({number})"
+        sure = f", probability {percent(chart.probs_T[place])}" if chart.probs_T is not None else ""
+        said.append(f"{row}{seen}{sure}.")
+    if len(chart.rows) > _MAX_TOLD_ROWS:
+        said.append(f"And {len(chart.rows) - _MAX_TOLD_ROWS} rows more.")
+    said += [
+        f"From {chart.rows[block.first_row]} to {chart.rows[block.end_row - 1]} the columns are looked at "
+        "in reverse order."
+        for block in reversed_blocks(chart)
+    ]
+    return " ".join([*said, chart.note])
+
+
+def _element(shape: Shape) -> str:
+    match shape:
+        case Label():
+            return _text(shape)
+        case Box():
+            fill = f' fill="{shape.fill}"' if shape.fill else ""
+            return _hinted(f"rect {_frame(shape)}{_look(shape.look)}{fill}", shape.hint)
+        case Strokes():
+            path = "".join(
+                f"M{_digits(x)} {_digits(y)}l{_digits(right)} {_digits(down)}"
+                for x, y, right, down in shape.strokes
+            )
+            ink = f' stroke="{shape.ink}"' if shape.ink else ""
+            return f'<path{_look(shape.look)} d="{path}"{ink}/>' if path else ""
+        case Picture():
+            data = base64.b64encode(png(shape.pixels)).decode()
+            return f'<image {_frame(shape)} preserveAspectRatio="none" href="data:image/png;base64,{data}"/>'
+
+
+def _text(label: Label) -> str:
+    x, y = _digits(label.x), _digits(label.y)
+    attributes = f'x="{x}" y="{y}" font-size="{label.size:g}"'
+    if label.anchor != "start":
+        attributes += f' text-anchor="{label.anchor}"'
+    if label.turn:
+        attributes += f' transform="rotate({label.turn:g} {x} {y})"'
+    if label.ink:
+        # As a style: the rule for all texts is stronger than an attribute.
+        attributes += f' class="number" style="fill: {label.ink}"'
+    if label.bold:
+        attributes += ' class="bold"'
+    hint = f"<title>{escaped(label.hint)}</title>" if label.hint else ""
+    return f"<text {attributes}>{hint}{escaped(label.text)}</text>"
+
+
+def _hinted(tag: str, hint: str) -> str:
+    return f"<{tag}><title>{escaped(hint)}</title></rect>" if hint else f"<{tag}/>"
+
+
+def _frame(shape: Box | Picture) -> str:
+    x, y, width, height = map(_digits, (shape.x, shape.y, shape.width, shape.height))
+    return f'x="{x}" y="{y}" width="{width}" height="{height}"'
+
+
+def _look(look: str) -> str:
+    return "" if look == "cell" else f' class="{look}"'
+
+
+def _digits(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
