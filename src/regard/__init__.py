@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from regard.trace.views import Trace
     from regard.training.run import Trained
     from regard.translate import Translator
 
@@ -16,6 +17,16 @@ def load(path: str | Path, *more: str | Path) -> "Translator":
     from regard.translate import Translator  # here, so that `import regard` costs nothing
 
     return Translator.open(Path(path), *map(Path, more))
+
+
+def show(model: str | Path, text: str, **request: Any) -> "Trace":
+    """Return the trace of translating a text: everything the model did. A notebook shows it as a picture.
+
+    `request` is that of `regard.trace.make.Tracer.trace`: `force="..."`, `effects=True`, `beam_size=1` ...
+    """
+    from regard.trace.make import Tracer
+
+    return Tracer.open(model).trace(text, **request)
 
 
 def train(

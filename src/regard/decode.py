@@ -16,20 +16,23 @@ from regard.contract import Engine, Floats, Ragged, make_batch
 from regard.result import Part
 from regard.search.beam import beam
 from regard.search.risk import by_risk
-from regard.search.scores import log_normaliser
+from regard.search.scores import target_log_probs
 from regard.search.task import LENGTH_PENALTY, Found, Hypothesis, Task, length_factor
+from regard.search.tree import Tree
 from regard.search.walk import greedy, sample
 from regard.text.normalize import Normalized
+from regard.text.protect import items
 from regard.text.segment import Ids
 from regard.text.tokenizer import TokenizerPair
 from regard.text.words import Span, match_pieces, words
-from regard.vocabulary import EOS, UNK
+from regard.vocabulary import EOS, NUM_RESERVED, UNK
 
 Search = BeamOptions | SampleOptions | RiskOptions
 
 Edits = list[tuple[Span, str]]
 """What is to stand in the place of some characters of a text."""
 
+_MOST_UNKNOWN = 0.3  # share of pieces that are single bytes in a text the model was not made for
 _FREE_TOKENS = 20  # a translation may have so many more than its source allows it
 
 
@@ -47,13 +50,17 @@ class Decoder:
         options: Search,
         num_best: int = 1,
         prefixes: Sequence[NDArray[np.int64]] | None = None,
+        tree: Tree | None = None,
     ) -> list[Found]:
-        """Return what is found for each of a few sources, searched side by side; best first."""
+        """Return what is found for each of a few sources, searched side by side; best first.
+
+        What a beam search tries for a single source is added to a tree.
+        """
         batch = make_batch(Ragged.of(sources), None, np.arange(len(sources)))
         limit_B = (options.max_ratio * batch.source_real_BS.sum(axis=1)).astype(np.int64) + _FREE_TOKENS
         if prefixes is not None:
             limit_B += [len(prefix) for prefix in prefixes]
-        task = Task(batch, limit_B, self.reading.look, prefixes, options.no_repeat_ngram)
+        task = Task(batch, limit_B, self.reading.look, prefixes, options.no_repeat_ngram, tree)
         if isinstance(options, BeamOptions):
             if options.beam_size == 1 and not options.coverage_penalty:
                 return greedy(self.engine, task, options.length_penalty)
@@ -77,9 +84,7 @@ class Decoder:
         batch = make_batch(Ragged.of(sources), Ragged.of(targets), np.arange(len(sources)))
         forced = self.engine.force(batch)
         assert batch.target_out_BT is not None
-        logits_XV = forced.logits_BTV.reshape(-1, forced.logits_BTV.shape[2])
-        logit_X = np.take_along_axis(logits_XV, batch.target_out_BT.reshape(-1, 1), axis=1)[:, 0]
-        log_prob_BT = (logit_X - log_normaliser(logits_XV)).reshape(batch.target_out_BT.shape)
+        log_prob_BT = target_log_probs(forced.logits_BTV, batch.target_out_BT)
         found = []
         for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
             log_probs = log_prob_BT[row, : len(target) + 1].tolist()
@@ -119,6 +124,16 @@ class Decoder:
             said.complete,
         )
         return text, part
+
+    def is_foreign(self, source: str, ids: Ids) -> bool:
+        """Tell whether many pieces of a source are single bytes, or unknown; those of items aside."""
+        unknown = (ids >= UNK) & (ids < NUM_RESERVED)
+        if np.count_nonzero(unknown) <= max(_MOST_UNKNOWN * len(ids), 3):
+            return False
+        kept = {place for item in items(source) for place in range(*item.span)}
+        spans = self.tokenizers.source.spans(ids.tolist(), source)
+        plain = np.array([not kept.issuperset(range(*span)) or span[0] == span[1] for span in spans])
+        return bool(np.count_nonzero(unknown & plain) > max(_MOST_UNKNOWN * np.count_nonzero(plain), 3))
 
 
 def _key(seed: int, source: Ids) -> int:

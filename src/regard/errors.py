@@ -63,3 +63,7 @@ class TrainingError(RegardError):
 
 class RunError(RegardError):
     """A folder that is no training run, or one with a damaged file; the message names file and line."""
+
+
+class TraceError(RegardError):
+    """A trace that cannot be read, or in which something does not hold."""

@@ -83,6 +83,9 @@ def writing(*paths: Path) -> Iterator[list[IO[bytes]]]:
     if the block raises, the temporary files are removed and what stood there before still stands.
     """
     temporaries: list[Path] = []
+    for path in paths:
+        if path.is_dir():  # before the first of several is in its place
+            raise OutputError(f"{path}: cannot be written (it is a folder); name a file")
     with contextlib.ExitStack() as cleaning, _explained(paths[0]):
         cleaning.callback(_remove, temporaries)
         with contextlib.ExitStack() as closing:

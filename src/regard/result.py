@@ -10,9 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.align import Link, hard_links, to_words
+from regard.draw.heatmap import HeatMap, heat_maps_svg
+from regard.draw.notebook import mime_bundle
+from regard.draw.terminal import heat_map_lines
 from regard.text.words import PieceWords, Span, match_pieces, words
 
 Floats = NDArray[np.float32]
+
+_TERMINAL_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,6 +143,28 @@ class Translation:
             links = [(link[0] + columns.start, link[1] + rows.start) for link in hard_links(weights)]
             found.append((links, rows, columns, weights.words_TS))
         return found
+
+    @property
+    def heat_map(self) -> HeatMap:
+        """The picture of where each word came from."""
+        return HeatMap(
+            "",
+            tuple(self.text[start:end] for start, end in self.words),
+            tuple(self.source[start:end] for start, end in self.source_words) if self.links else (),
+            self.word_attention_TS.astype(float)[:, : len(self.source_words) if self.links else 0],
+            self.confidence,
+            caption=f"flags: {', '.join(self.flags)}" if self.flags else "",
+        )
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """Be shown in a notebook: the text and where each of its words came from."""
+        if not self.words:
+            return {"text/plain": self.text}
+        plain = [f"{self.source} → {self.text}", *heat_map_lines(self.heat_map, _TERMINAL_WIDTH)]
+        return mime_bundle("\n".join(plain), heat_maps_svg([self.heat_map]))
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""

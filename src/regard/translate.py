@@ -30,12 +30,12 @@ from regard.runtime.build import build_engine
 from regard.search.ensemble import Ensemble
 from regard.search.task import DOUBT, Found
 from regard.text.normalize import Normalized, trace_normalize
-from regard.text.protect import items, missing
+from regard.text.protect import missing
 from regard.text.segment import Ids
 from regard.text.split import split
 from regard.text.tokenizer import TokenizerPair
 from regard.text.words import Span, match_pieces, words
-from regard.vocabulary import NUM_RESERVED, UNK
+from regard.vocabulary import UNK
 from regard.workers import map_batches
 
 # Source tokens of all rows decoded together; a sentence has as many rows as the beam is wide.
@@ -46,7 +46,6 @@ _MUCH_TOKENS = 10_000
 _CHUNK_TEXTS = 2000
 _CHUNK_CHARACTERS = 400_000
 _UNSPACED = {"zh", "ja", "th", "lo", "km", "my"}  # languages written without spaces between sentences
-_MOST_UNKNOWN = 0.3  # share of pieces that are single bytes in a text the model was not made for
 _FORCE_TOKENS = 1024  # of all rows forced together: the scores of all words for each are kept at once
 
 
@@ -359,7 +358,7 @@ class _Job:
         notes = [] if way.flag is None else [way.flag]
         if UNK in best.ids:
             notes.append("unknown")
-        if self._is_foreign(request.source.text, ids):
+        if self.decoder.is_foreign(request.source.text, ids):
             notes.append("foreign")
         others: dict[str, Alternative] = {}
         for other in found.hypotheses[1 : self.num_best]:
@@ -379,16 +378,6 @@ class _Job:
         )
         # Where an item or an unknown word is put is read off the attention, whose digits are a batch's own.
         return outcome, verdict.near or "lost" in verdict.flags or UNK in best.ids
-
-    def _is_foreign(self, source: str, ids: Ids) -> bool:
-        """Tell whether many pieces of a source are single bytes, or unknown; those of items aside."""
-        unknown = (ids >= UNK) & (ids < NUM_RESERVED)
-        if np.count_nonzero(unknown) <= max(_MOST_UNKNOWN * len(ids), 3):
-            return False
-        kept = {place for item in items(source) for place in range(*item.span)}
-        spans = self.tokenizers.source.spans(ids.tolist(), source)
-        plain = np.array([not kept.issuperset(range(*span)) or span[0] == span[1] for span in spans])
-        return bool(np.count_nonzero(unknown & plain) > max(_MOST_UNKNOWN * np.count_nonzero(plain), 3))
 
     def _translation(self, text: str, segments: Sequence[_Outcome]) -> Translation:
         """Return the translation of a text from those of its segments."""

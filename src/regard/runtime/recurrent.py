@@ -235,7 +235,9 @@ class RecurrentEngine:
             place_R = np.clip(probe("attention.place", place_R), 0, memories.length_R)
             offset_RS = np.arange(scores_RS.shape[1], dtype=np.float32) - place_R[:, None]
             seen_RS = memories.real_RS & (np.abs(offset_RS) <= window.half_width)
-            weights_RS = softmax(scores_RS, probe("attention.seen", seen_RS))
+            seen_RS = probe("attention.seen", seen_RS)
+            blind_R1 = ~seen_RS.any(axis=1, keepdims=True)  # where all that is in view was erased
+            weights_RS = softmax(scores_RS, seen_RS | blind_R1) * ~blind_R1
             if window.kind == "local-p":
                 weights_RS = weights_RS * gaussian(offset_RS, window.half_width)
         weights_RS = probe("attention.weights", weights_RS)

@@ -16,6 +16,7 @@ from regard.contract import Engine, Floats
 from regard.search.rules import Rules
 from regard.search.scores import Totals, best_ids, log_normaliser
 from regard.search.task import Found, Record, Task, length_factor
+from regard.search.tree import Offers
 from regard.vocabulary import BOS, EOS
 
 # A source piece that nobody looked at at all would cost infinitely much; a local attention has such pieces.
@@ -115,6 +116,18 @@ def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 
         chosen_BK = np.take_along_axis(order_BX, open_BK, axis=1)
         log_prob_BK = np.take_along_axis(total_BX, chosen_BK, axis=1)
         log_prob_BK[np.take_along_axis(ends_BX, open_BK, axis=1)] = -np.inf  # fewer ids than the beam is wide
+        if task.tree is not None:
+            order_X = order_BX[0]
+            task.tree.add(
+                Offers(
+                    ids_BX[0, order_X],
+                    order_X // ids_RK.shape[1],
+                    total_BX[0, order_X],
+                    factor,
+                    np.flatnonzero(leaves_BK[0]).tolist(),
+                    [] if at_limit_B[0] else open_BK[0].tolist(),
+                )
+            )
         # Growing may yet raise a score, to log_prob / lp(limit) at most; to wait until not even that is above
         # the worst is much work for hardly another translation.
         worst_B = np.array([kept[sentence].worst for sentence in open_B])

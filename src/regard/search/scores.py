@@ -30,6 +30,14 @@ def log_normaliser(logits_RV: Floats | Totals) -> Totals:
     return total_R
 
 
+def target_log_probs(logits_BTV: Floats, target_BT: Ids) -> Totals:
+    """Return the log-probability of each of some given ids."""
+    logits_XV = logits_BTV.reshape(-1, logits_BTV.shape[2])
+    logit_X = np.take_along_axis(logits_XV, target_BT.reshape(-1, 1), axis=1)[:, 0]
+    log_prob_BT: Totals = (logit_X - log_normaliser(logits_XV)).reshape(target_BT.shape)
+    return log_prob_BT
+
+
 def best_two(logits_RV: Floats | Totals, first: int = _FIRST) -> tuple[Ids, Totals]:
     """Return the best id of each row, from `first` on, and by how much its score is above the second best."""
     rows = np.arange(len(logits_RV))

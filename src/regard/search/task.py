@@ -9,6 +9,7 @@ import numpy as np
 
 from regard.contract import Batch, Engine, Floats, Ids
 from regard.search.scores import Totals
+from regard.search.tree import Tree
 from regard.vocabulary import EOS
 
 LENGTH_PENALTY = 1.0
@@ -34,6 +35,8 @@ class Task:
     look: Look
     prefixes: Sequence[Ids] | None = None
     no_repeat_ngram: int | None = None
+    tree: Tree | None = None
+    """What a beam search tried is added here, if the task is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)

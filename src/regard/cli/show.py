@@ -1,0 +1,300 @@
+"""`regard show`: where a translation looked, as a picture."""
+
+import argparse
+import math
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from regard.cli.settings import read_setting
+from regard.errors import ConfigError
+
+if TYPE_CHECKING:
+    from regard.trace.document import Intervention
+    from regard.trace.views import Trace, Which
+
+NAME = "show"
+HELP = "show where a translation looked, step by step and head by head"
+DESCRIPTION = (
+    "Translates one text and shows where each word came from: a heat map in the terminal, or a picture, a\n"
+    "page or the numbers in a file. Several models are shown side by side; a trace written by --json is\n"
+    "shown again. Steps, layers and heads are counted from 1."
+)
+EXAMPLES = """examples:
+  regard show fr-en.regard "je suis étudiant"
+  regard show fr-en.regard "je suis étudiant" --html look.html
+  regard show rnn.regard transformer.regard "je suis étudiant" --svg both.svg
+  regard show fr-en.regard "je suis étudiant" --force "I am a student"
+  regard show fr-en.regard "je suis étudiant" --step 2
+  regard show fr-en.regard "je suis étudiant" --attention cross.2.1 --pieces
+  regard show fr-en.regard "je suis étudiant" --change head=cross.2.1 --change positions=off
+  regard show fr-en.regard "je suis étudiant" --change look=2:0,0,1,0,0
+  regard show look.json --svg look.svg
+"""
+
+_FORMS = ("svg", "png", "html", "json", "csv")
+_CHANGES = "head=cross.2.1, look=STEP:WEIGHT,WEIGHT,..., mask=off or positions=off"
+_WHICH = "cross.2.1 (layer 2, head 1), cross.2 (the mean of its heads), encoder.1.1, decoder or the like"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "words", nargs="*", metavar="[MODEL ...] TEXT",
+        help="the model files, without which that of the package is used, and one text; or a trace file",
+    )  # fmt: skip
+    for form, what in (
+        ("svg", "the picture, for papers and pages"),
+        ("png", "the picture in dots (extra [plot])"),
+        ("html", "a page to step through, one file that needs no network"),
+        ("json", "the whole trace"),
+        ("csv", "the numbers of the picture"),
+    ):
+        parser.add_argument(f"--{form}", metavar="FILE", help=f"write {what}; - is standard output")
+    parser.add_argument("--force", metavar="TEXT", help="show this translation instead of the model's own")
+    parser.add_argument("--prefix", metavar="TEXT", help="the translation begins with this")
+    parser.add_argument("--step", type=int, metavar="N", help="the mechanics of one step, with its numbers")
+    parser.add_argument("--pieces", action="store_true", help="pieces of words as the model sees them")
+    parser.add_argument("--attention", metavar="WHICH", help=f"one attention: {_WHICH}")
+    parser.add_argument("--scores", action="store_true", help="scores before the softmax, not weights")
+    parser.add_argument(
+        "--effects",
+        action="store_true",
+        help="what each source word does to each word said, by leaving it out (always in --html and --json)",
+    )
+    parser.add_argument(
+        "--change", action="append", default=[], metavar="WHAT", help=f"tamper with the model: {_CHANGES}"
+    )
+    parser.add_argument(
+        "--gates", action="store_true", help="keep the gates of recurrent cells, for --json and --html"
+    )
+    parser.add_argument("--beam", type=int, metavar="N", help="hypotheses kept; 1 is greedy search (5)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="any option of the section `search` in docs/options.md",
+    )
+    parser.add_argument("--width", type=int, metavar="N", help="columns of the terminal")
+    parser.add_argument(
+        "--colour", choices=("auto", "always", "never"), default="auto", help="colours in the terminal (auto)"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Make the traces and show them."""
+    from regard.draw.terminal import side_by_side
+    from regard.files import writing
+    from regard.trace.mechanics import step_lines
+    from regard.trace.views import rendered
+
+    asked = {form: str(path) for form in _FORMS if (path := getattr(options, form)) is not None}
+    for path in asked.values():
+        if list(asked.values()).count(path) > 1:
+            place = "standard output" if path == "-" else path
+            raise ConfigError(f"two forms are to be written to {place}; name a file for each")
+    if options.step is not None and asked:
+        raise ConfigError("--step prints to the terminal; leave it out to write files")
+    which, by = _which(options.attention), "pieces" if options.pieces else "words"
+    measure = "scores" if options.scores else "weights"
+    traces = _traces(options, effects=options.effects or "html" in asked or "json" in asked, which=which)
+    if asked:
+        if options.effects and measure == "weights":
+            measure = "erasure"
+        made = {form: rendered(traces, form, which, by, measure) for form in asked}  # type: ignore[arg-type]
+        files = {form: Path(path) for form, path in asked.items() if path != "-"}
+        if files:
+            with writing(*files.values()) as streams:
+                for form, stream in zip(files, streams, strict=True):
+                    stream.write(made[form])
+        for form, path in files.items():
+            print(f"wrote {path} ({len(made[form]) / 1000:,.0f} kB)", file=sys.stderr)
+        for form in asked.keys() - files.keys():
+            sys.stdout.flush()
+            sys.stdout.buffer.write(made[form])
+        return
+    width = shutil.get_terminal_size((100, 40)).columns if options.width is None else options.width
+    if width < 20:
+        raise ConfigError(f"--width {width} is too narrow for any picture; give 20 or more")
+    colour = _colour(options.colour)
+    headings = [_heading(trace, width) for trace in traces]
+    if options.step is not None:
+        if which and which.kind != "cross":
+            raise ConfigError(
+                f"--step shows the attention to the source; --attention {options.attention} is none"
+            )
+        layer, head = (which.layer, which.head) if which else (None, None)
+        steps = [step_lines(trace, options.step - 1, width, layer, head) for trace in traces]
+        for heading, lines in zip(headings, steps, strict=True):
+            print("\n".join([*heading, *lines, ""]))
+        return
+    views = [{"which": which, "by": by, "measure": measure}]
+    if options.effects:
+        views.append({"by": by, "measure": "erasure"})
+    blocks = [trace.lines(width, colour, **view) for trace in traces for view in views]
+    for heading in headings:
+        print("\n".join([*heading, ""]))
+    print("\n".join(side_by_side(blocks, width)))
+
+
+def _traces(options: argparse.Namespace, *, effects: bool, which: "Which | None") -> "list[Trace]":
+    """Return the traces that are asked for: read from a file, or made."""
+    from regard.trace.make import Tracer
+    from regard.trace.mechanics import internals
+    from regard.trace.views import load_trace
+
+    words: list[str] = options.words
+    if words and all(word.endswith(".json") and " " not in word for word in words):
+        if options.force or options.prefix or options.change or options.beam or options.set:
+            raise ConfigError(
+                "a trace is shown as it was made; leave --force, --prefix, --change, --beam, --set out"
+            )
+        return [load_trace(Path(word)) for word in words]
+    models, text = _models_and_text(words)
+    request: dict[str, Any] = {} if options.beam is None else {"beam_size": options.beam}
+    for setting in options.set:
+        (*_, key), value = read_setting(setting, "key=value, such as length_penalty=0.6")
+        request[key] = value
+    request |= {"force": options.force, "prefix": options.prefix, "gates": options.gates}
+    request["interventions"] = list(map(_change, options.change))
+
+    def made(tracer: Tracer) -> "Trace":
+        reading = tracer.about.reading
+        layer = which.layer if which and which.layer is not None else reading.layer if reading else None
+        needed = options.step is not None or options.html is not None
+        names = internals(tracer.model.options, layer) if needed else ()
+        return tracer.trace(text, effects=effects, record=names, **request)
+
+    return [made(Tracer.open(path)) for path in models]
+
+
+def _models_and_text(words: Sequence[str]) -> tuple[list[Path], str]:
+    """Return which models translate what: the words that name files come first."""
+    models: list[Path] = []
+    left = list(words)
+    # A text may be too long for the name of a file: pathlib would raise an error.
+    while left and (left[0].endswith(".regard") or os.path.isfile(left[0])):  # noqa: PTH113
+        models.append(Path(left.pop(0)))
+    if len(left) > 1:
+        raise ConfigError(f"one text is shown at a time and there are {len(left)}; put the text into quotes")
+    if not models:
+        from regard.starter import default_model
+
+        models = [default_model()]
+    if left:
+        return models, left[0]
+    try:
+        return models, sys.stdin.readline().rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the text on standard input is not UTF-8 ({error.reason}); convert it") from None
+
+
+def _which(text: str | None) -> "Which | None":
+    if text is None:
+        return None
+    from regard.trace.document import Kind
+    from regard.trace.views import Which
+
+    kind, *places = text.split(".")
+    if kind not in get_args(Kind) or len(places) > 2 or not all(_counts(place) for place in places):
+        raise ConfigError(f"--attention {text} is not valid; write {_WHICH}")
+    numbers = [int(place) - 1 for place in places] + [None, None]
+    return Which(kind, numbers[0], numbers[1])  # type: ignore[arg-type]
+
+
+def _counts(text: str) -> bool:
+    return text.isdecimal() and int(text) > 0
+
+
+def _change(text: str) -> "Intervention":
+    """Return what a `--change` asks for."""
+    from regard.trace.document import HeadOff, LookSo, MaskOff, PositionsOff
+
+    what, _, value = text.partition("=")
+    wrong = ConfigError(f"--change {text} is not valid; write {_CHANGES}")
+    if value == "off" and what in ("mask", "positions"):
+        return MaskOff() if what == "mask" else PositionsOff()
+    if what == "head":
+        which = _which(value) if value.count(".") == 2 else None
+        if which is None or which.layer is None or which.head is None:
+            raise wrong
+        return HeadOff(kind=which.kind, layer=which.layer, head=which.head)
+    step, _, row = value.partition(":")
+    step, _, place = step.partition("@")
+    if what != "look" or not _counts(step):
+        raise wrong
+    which = _which(f"cross.{place}") if place else None
+    try:
+        weights = [float(weight) for weight in row.split(",")]
+    except ValueError:
+        raise wrong from None
+    if not all(map(math.isfinite, weights)):
+        raise ConfigError(f"--change {text} is not valid; every weight must be a number")
+    return LookSo(
+        step=int(step) - 1,
+        weights=weights,
+        layer=which.layer if which else None,
+        head=which.head if which else None,
+    )
+
+
+def _heading(trace: "Trace", width: int) -> list[str]:
+    """Return what was said, how sure the model was and what there is to know about it."""
+    from regard.draw.labels import printable
+
+    model, target = trace.model, trace.target
+    languages = f"{model.source_language or '?'} → {model.target_language or '?'}"
+    lines = [
+        f"{model.label}: {languages}, {model.num_parameters:,} weights",
+        f"  {trace.source.text}",
+        f"→ {target.text}",
+        f"  {trace.request.mode}, log-probability {target.log_prob:.2f}, "
+        f"perplexity {trace.metrics.perplexity:.2f} a piece",
+        *(f"  note: {warning}" for warning in trace.warnings),
+        *(f"  changed: {_changed(one)}" for one in trace.request.interventions),
+    ]
+    if target.flags:
+        lines.append(f"  flags: {', '.join(target.flags)} (docs/translating.md)")
+    return [part for line in lines for part in _folded(printable(line), width)]
+
+
+def _folded(line: str, width: int) -> list[str]:
+    """Return the line, broken where it is too wide; what follows stands below its text."""
+    from regard.draw.labels import cut, display_width
+
+    folded: list[str] = []
+    for word in line.strip().split(" "):
+        word = cut(word, width - 2)
+        if folded and display_width(folded[-1]) + 1 + display_width(word) <= width:
+            folded[-1] += f" {word}"
+        else:
+            folded.append(f"  {word}" if folded or line.startswith("  ") else word)
+    return folded
+
+
+def _changed(one: "Intervention") -> str:
+    """Return an intervention in words."""
+    match one.type:
+        case "look":
+            where = "" if one.layer is None else f", layer {one.layer + 1}"
+            where += "" if one.head is None else f", head {one.head + 1}"
+            return f"step {one.step + 1}{where} looks at {', '.join(f'{weight:g}' for weight in one.weights)}"
+        case "head_off":
+            return f"{one.kind}, layer {one.layer + 1}, head {one.head + 1} is off"
+        case "mask_off":
+            return "the decoder sees the words to come"
+        case "positions_off":
+            return "there are no positions"
+
+
+def _colour(wish: str) -> Literal["none", "256", "full"]:
+    """Return which colours to use: those the terminal has, if it is one and nobody minds."""
+    if wish == "never" or (wish == "auto" and (not sys.stdout.isatty() or "NO_COLOR" in os.environ)):
+        return "none"
+    if wish == "auto" and os.environ.get("TERM") in (None, "dumb"):
+        return "none"
+    return "full" if os.environ.get("COLORTERM") in ("truecolor", "24bit") else "256"

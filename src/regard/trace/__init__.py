@@ -1,0 +1,1 @@
+"""Everything a translation did, as one document, and the pictures of it."""

@@ -1,0 +1,186 @@
+"""What must hold in every trace, whoever wrote it. Checked when one is made and when one is read."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from regard.config import parse
+from regard.errors import ConfigError, TraceError
+from regard.trace.document import Attention, Beam, Document, Piece
+
+_ROW_TOLERANCE = 2e-3
+_CONTEXT_TOLERANCE = 1e-2  # of states that have eleven bits
+_MAX_STATES = 10_000_000  # numbers; sixty pieces of a large model have a few hundred thousand
+_SUM_TOLERANCE = 1e-3  # of a log-probability, for each piece
+
+
+def check(trace: Document) -> None:
+    """Raise an error that names the first thing that does not hold."""
+    try:
+        problem = next(_problems(trace), None)
+    except (ValueError, ConfigError) as error:
+        problem = str(error)
+    if problem is not None:
+        raise TraceError(f"this trace is not sound: {problem}; make it again")
+
+
+def _problems(trace: Document) -> Iterator[str]:
+    if parse("model", trace.model.options).kind != trace.model.kind:
+        yield "the model's design is of another kind than it says"
+    if trace.request.mode != "forced":
+        parse("search", trace.request.search)
+    yield from _side("source", trace.source.text, trace.source.pieces)
+    yield from _side("target", trace.target.text, trace.target.pieces)
+    for name, side in (("source", trace.source), ("target", trace.target)):
+        for word in side.words:
+            if not (0 <= word.start < word.end <= len(side.text)):
+                yield f"a {name} word lies outside of the text"
+            if not word.pieces or not all(0 <= piece < len(side.pieces) for piece in word.pieces):
+                yield f"a {name} word has pieces that are not there"
+    yield from _likelihood(trace)
+    for attention in trace.attentions:
+        yield from _attention(attention, trace)
+    kinds = [attention.kind for attention in trace.attentions]
+    if len(set(kinds)) < len(kinds):
+        yield "one kind of attention comes twice"
+    yield from _reading(trace)
+    yield from _states(trace)
+    if trace.beam is not None:
+        yield from _beam(trace.beam, trace)
+    yield from _effects(trace)
+    coverage = trace.metrics.coverage
+    if coverage is not None and len(coverage) != len(trace.source.pieces):
+        yield f"the coverage of {len(coverage)} pieces, and the source has {len(trace.source.pieces)}"
+
+
+def _side(name: str, text: str, pieces: Sequence[Piece]) -> Iterator[str]:
+    if not pieces:
+        yield f"the {name} has no pieces"
+    if "".join(piece.surface for piece in pieces) != text:
+        yield f"the surfaces of the {name}'s pieces do not join to its text"
+    if not all(0 <= piece.start <= piece.end <= len(text) for piece in pieces):
+        yield f"a piece of the {name} lies outside of its text"
+
+
+def _likelihood(trace: Document) -> Iterator[str]:
+    log_probs = [piece.log_prob for piece in trace.target.pieces]
+    if any(log_prob > 1e-4 for log_prob in log_probs):
+        yield "a probability is above 1"
+    if abs(sum(log_probs) - trace.target.log_prob) > _SUM_TOLERANCE * len(log_probs):
+        yield "the log-probabilities of the pieces do not sum to that of the translation"
+    for piece in trace.target.pieces:
+        best = piece.candidates
+        if best is None:
+            continue
+        if not len(best.ids) == len(best.pieces) == len(best.log_probs):
+            yield "candidates have lists of different lengths"
+        if any(after > before + 1e-6 for before, after in pairwise(best.log_probs)):
+            yield "candidates are not in the order of their probability"
+        if piece.id in best.ids and abs(best.log_probs[best.ids.index(piece.id)] - piece.log_prob) > 1e-3:
+            yield f"piece {piece.piece!r} has two different probabilities"
+
+
+def _attention(attention: Attention, trace: Document) -> Iterator[str]:
+    kind = attention.kind
+    num_source, num_target = len(trace.source.pieces), len(trace.target.pieces)
+    wanted = {
+        "cross": (num_target, num_source),
+        "encoder": (num_source, num_source),
+        "decoder": (num_target, num_target),
+    }[kind]
+    shape = attention.log_weights.shape
+    if len(shape) != 4 or tuple(shape[2:]) != wanted or 0 in shape:
+        yield f"attention {kind!r} has shape {shape} for {wanted[0]} by {wanted[1]} pieces"
+        return
+    if attention.log_weights.dtype != "u2" or attention.log_sums.shape != shape[:3]:
+        yield f"attention {kind!r} has sums of shape {attention.log_sums.shape}"
+    if attention.weights is not None and attention.weights.shape != shape:
+        yield f"attention {kind!r} has weights of shape {attention.weights.shape}"
+        return
+    if [len(layer) for layer in attention.heads] != [shape[1]] * shape[0]:
+        yield f"attention {kind!r} does not tell of each of its heads"
+    weights = attention.weights_LNTS
+    if not np.isfinite(weights).all() or not np.isfinite(attention.log_sums.unpack()).all():
+        yield f"attention {kind!r} has numbers that are none"
+    sums = weights.sum(axis=-1)
+    if (weights < 0).any() or (sums > 1 + _ROW_TOLERANCE).any():
+        yield f"a row of attention {kind!r} has more than 1 or less than 0"
+    if attention.normalised and (sums < 1 - _ROW_TOLERANCE).any():
+        yield f"a row of attention {kind!r} does not sum to 1"
+    if attention.causal and np.triu(weights, 1).any():
+        yield f"attention {kind!r} looks at words to come"
+
+
+def _reading(trace: Document) -> Iterator[str]:
+    reading, cross = trace.model.reading, trace.attention("cross")
+    if (reading is None) != (cross is None):
+        yield "the model's reading and its attention do not go together"
+    if reading is not None and cross is not None:
+        layers, heads = cross.log_weights.shape[:2]
+        if reading.layer not in range(layers) or reading.head not in (None, *range(heads)):
+            yield f"there is no layer and head as in {reading}"
+
+
+def _states(trace: Document) -> Iterator[str]:
+    cross = trace.attention("cross")
+    if cross is not None and {"attention.context", "memory"} <= trace.states.keys():
+        weights_TS, memory_SH = cross.weights_LNTS[0, 0], trace.states["memory"].unpack()
+        context_TH = trace.states["attention.context"].unpack()
+        if memory_SH.shape[:1] != weights_TS.shape[1:] or context_TH.shape != (
+            len(weights_TS),
+            memory_SH.shape[-1],
+        ):
+            yield "the context, the weights and the memory do not fit together"
+        else:
+            largest = max(1.0, float(np.abs(memory_SH).max()))
+            if np.abs(weights_TS @ memory_SH - context_TH).max() > _CONTEXT_TOLERANCE * largest:
+                yield "the context is not the weights times the memory"
+    num_pieces = {len(trace.source.pieces), len(trace.target.pieces)}
+    num_values = 0
+    for name, array in trace.states.items():
+        size = math.prod(array.shape)
+        num_values += max(size, 0)
+        if num_values > _MAX_STATES >= size:
+            yield "its states have more numbers than any translation"
+            return
+        value = array.unpack()
+        if value.ndim > 1 and not num_pieces & set(value.shape):
+            yield f"state {name!r} has shape {array.shape}, and no row for each piece"
+        if not np.isfinite(value).all():
+            yield f"state {name!r} has numbers that are none"
+
+
+def _beam(beam: Beam, trace: Document) -> Iterator[str]:
+    open_at: Counter[int] = Counter()
+    for number, node in enumerate(beam.nodes):
+        if node.step < 0 or (node.parent is None) != (node.step == 0):
+            yield f"node {number} of the beam has no place in the tree"
+            return
+        if node.parent is not None and not (
+            0 <= node.parent < number and beam.nodes[node.parent].step == node.step - 1
+        ):
+            yield f"node {number} of the beam does not follow its parent"
+            return
+        open_at[node.step] += node.fate == "open"
+    if max(open_at.values(), default=0) > beam.size:
+        yield "more hypotheses are open than the beam is wide"
+    if not all(0 <= number < len(beam.nodes) for number in beam.best):
+        yield "the best path has nodes that are not there"
+    elif [beam.nodes[number].id for number in beam.best] != [piece.id for piece in trace.target.pieces]:
+        yield "the best path of the beam does not say the translation"
+    elif [beam.nodes[number].parent for number in beam.best] != [None, *beam.best[:-1]]:
+        yield "the best path of the beam is no path"
+
+
+def _effects(trace: Document) -> Iterator[str]:
+    effects = trace.effects
+    if effects is None:
+        return
+    shape = (len(trace.target.pieces), len(trace.source.words))
+    for name in ("erasure", "only_id", "only_piece", "only_log_prob"):
+        rows = getattr(effects, name)
+        if rows is not None and [len(row) for row in rows] != [shape[1]] * shape[0]:
+            yield f"the effects have no {name} for each of {shape[0]} pieces and {shape[1]} words"

@@ -1,0 +1,302 @@
+"""The trace as data: one JSON document for one translation. `schema.json` is printed from these classes.
+
+Steps, layers, heads, words and pieces are counted from 0. S source pieces and T target pieces, `</s>` among
+both (the target of a translation that was cut has none); logarithms are natural.
+"""
+
+import json
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from regard.contract import Floats
+from regard.trace.arrays import Array
+
+FORMAT = "regard-trace/1"
+
+Kind = Literal["cross", "encoder", "decoder"]
+
+
+class _Node(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Reads(_Node):
+    """Which attention aligns best: of one layer, one head or (null) the mean of all, perhaps a step later."""
+
+    layer: int
+    head: int | None
+    shifted: bool
+
+
+class Model(_Node):
+    """What translated."""
+
+    label: str
+    kind: Literal["recurrent", "transformer"]
+    source_language: str | None
+    target_language: str | None
+    num_parameters: int
+    sha256: str
+    """Of all weights and both tokenizers."""
+    options: dict[str, Any]
+    """The design, as in the section `model` of docs/options.md."""
+    reading: Reads | None
+    """Null if the model has no attention."""
+
+
+class LookSo(_Node):
+    """At one step the attention to the source is this row, in one layer and head, or (null) in all."""
+
+    type: Literal["look"] = "look"
+    step: int = Field(ge=0)
+    weights: list[float]
+    layer: int | None = Field(None, ge=0)
+    head: int | None = Field(None, ge=0)
+
+
+class HeadOff(_Node):
+    """One head says nothing."""
+
+    type: Literal["head_off"] = "head_off"
+    kind: Kind = "cross"
+    layer: int = Field(ge=0)
+    head: int = Field(ge=0)
+
+
+class MaskOff(_Node):
+    """What was said is read again by a decoder that sees the words to come."""
+
+    type: Literal["mask_off"] = "mask_off"
+
+
+class PositionsOff(_Node):
+    """A Transformer does not know where its tokens stand."""
+
+    type: Literal["positions_off"] = "positions_off"
+
+
+Intervention = LookSo | HeadOff | MaskOff | PositionsOff
+
+
+class Asked(_Node):
+    """What was asked for. The same request to the same model gives the same trace."""
+
+    text: str
+    mode: Literal["greedy", "beam", "sample", "risk", "forced"]
+    search: dict[str, Any] = {}
+    """The options of the section `search`; none when forced."""
+    prefix: str | None = None
+    """What the translation had to begin with."""
+    forced: str | None = None
+    """The whole translation, if it was given."""
+    interventions: list[Intervention] = []
+    effects: bool = False
+    record: list[str] = []
+    """Names or patterns of docs/models.md that were kept beside the usual ones."""
+
+
+class Piece(_Node):
+    """A piece of text and its characters text[start:end].
+
+    The surfaces of all pieces, one after the other, are the text.
+    """
+
+    piece: str
+    id: int
+    surface: str
+    start: int
+    end: int
+
+
+class Candidates(_Node):
+    """The likeliest pieces of a step, likeliest first."""
+
+    ids: list[int]
+    pieces: list[str]
+    log_probs: list[float]
+
+
+class Said(Piece):
+    """A target piece, how likely it was, and what else might have been said."""
+
+    log_prob: float
+    entropy: float | None = None
+    """Of all that might have been said, in nats."""
+    rank: int | None = None
+    """1 is the likeliest."""
+    forced: bool = False
+    candidates: Candidates | None = None
+
+
+class Word(_Node):
+    """A word: characters text[start:end], and the pieces that have some of them."""
+
+    start: int
+    end: int
+    pieces: list[int]
+
+
+class Source(_Node):
+    """What was read."""
+
+    text: str
+    pieces: list[Piece]
+    words: list[Word]
+
+
+class Target(_Node):
+    """What was said."""
+
+    text: str
+    pieces: list[Said]
+    words: list[Word]
+    complete: bool
+    """Whether `</s>` was said; otherwise a limit has cut the translation."""
+    log_prob: float
+    score: float
+    """The log-probability after penalties, by which the search chose."""
+    flags: list[str]
+    """What looks wrong with it, by the names of docs/translating.md."""
+
+
+class Head(_Node):
+    """How one head looks: the mean entropy of its rows in nats, and how near they are to the diagonal."""
+
+    entropy: float
+    diagonality: float
+
+
+class Attention(_Node):
+    """Who looks at whom: (layers, heads, who, whom). A recurrent model has one layer and one head.
+
+    weights = exp(log_weights), unless `weights` are given: those of a model that goes on with others than
+    the softmax of its scores, by a Gaussian window or an intervention.
+    scores = log_weights + log_sums, of what may be looked at.
+    """
+
+    kind: Kind
+    log_weights: Array
+    log_sums: Array
+    weights: Array | None = None
+    causal: bool
+    normalised: bool
+    """Whether the weights of a row sum to 1; with a Gaussian window they do not."""
+    heads: list[list[Head]]
+
+    @property
+    def logs_LNTS(self) -> Floats:
+        """The logarithms of the softmax of the scores; minus infinity where nothing may be seen."""
+        return self.log_weights.unpack()
+
+    @property
+    def weights_LNTS(self) -> Floats:
+        """The weights."""
+        return np.exp(self.logs_LNTS) if self.weights is None else self.weights.unpack()
+
+    @property
+    def scores_LNTS(self) -> Floats:
+        """The scores before the softmax; NaN where nothing may be seen."""
+        logs = self.logs_LNTS
+        return np.where(np.isfinite(logs), logs + self.log_sums.unpack()[..., None], np.float32(np.nan))
+
+
+class Beamed(_Node):
+    """A hypothesis of the beam: what it says last, after its parent (null: nothing)."""
+
+    parent: int | None
+    step: int
+    id: int
+    piece: str
+    log_prob: float
+    """Of all it says."""
+    score: float
+    """The log-probability over the length penalty."""
+    fate: Literal["open", "dropped", "finished"]
+
+
+class Beam(_Node):
+    """The tree of the search; of the dropped ones the best of each step."""
+
+    size: int
+    nodes: list[Beamed]
+    best: list[int]
+    """The nodes that say the translation, first to last."""
+
+
+class Effects(_Node):
+    """What each source word does to each target piece: a row for each piece, a column for each word.
+
+    `erasure` is how much the log-probability of the piece changes if the word is not there at all.
+    `only_id`, `only_piece` and `only_log_prob` are what the step would say if it looked at that word only;
+    null for a model without attention.
+    """
+
+    erasure: list[list[float]]
+    only_id: list[list[int]] | None
+    only_piece: list[list[str]] | None
+    only_log_prob: list[list[float]] | None
+
+
+class Metrics(_Node):
+    """The translation in numbers; those of the attention are null if there is none."""
+
+    perplexity: float
+    coverage: list[float] | None
+    """Of each source piece the sum of the weights it got."""
+    coverage_penalty: float | None
+    """Σ log min(coverage, 1) (Wu et al. 2016, eq. 14)."""
+    coverage_deviation: float | None
+    """-1/S Σ log(1 + (1 - coverage)²) (Rikters and Fishel 2017)."""
+    entropy_out: float | None
+    """Mean entropy of where a target piece looks, in nats: high if its looks are scattered."""
+    entropy_in: float | None
+    """Mean entropy of who looks at a source piece, in nats."""
+
+
+class Timing(_Node):
+    """Milliseconds."""
+
+    search: float
+    record: float
+    effects: float | None
+
+
+class Document(_Node):
+    """One translation, from the text to every number that decided it."""
+
+    format: Literal["regard-trace/1"] = "regard-trace/1"
+    id: str
+    """The hash of the model and the request."""
+    created: str
+    generator: str
+    model: Model
+    request: Asked
+    source: Source
+    target: Target
+    attentions: list[Attention]
+    states: dict[str, Array]
+    """By the names of docs/models.md, one row for each piece; row t of the target's is of step t."""
+    beam: Beam | None
+    effects: Effects | None
+    metrics: Metrics
+    timing: Timing | None
+    warnings: list[str]
+
+    def attention(self, kind: Kind = "cross") -> Attention | None:
+        """Return one kind of attention, None if the model has none."""
+        return next((one for one in self.attentions if one.kind == kind), None)
+
+    def to_json(self) -> str:
+        """Return the document as JSON."""
+        return self.model_dump_json()
+
+
+def schema() -> str:
+    """Return the JSON Schema of the document."""
+    return json.dumps(Document.model_json_schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    print(schema(), end="")

@@ -1,0 +1,82 @@
+"""One self-contained HTML file: the traces, the scripts that show them, and nothing that could call out."""
+
+import base64
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from regard.draw.labels import escaped
+
+_LANGUAGES = ("en", "ko")
+# A call to another site is impossible, not merely absent. Scripts stand in the file itself: the import map
+# and the start inline, the modules as data: URLs, because a page opened as file:// may not import its
+# neighbours.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+_NO_SCRIPTS = "This page shows more where scripts may run. 스크립트를 켜면 더 볼 수 있습니다."
+# What could end a script element or, in old parsers of JavaScript, a line.
+_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
+
+
+def page(documents: Sequence[str], cards: Sequence[list[dict[str, Any]]], picture: str, title: str) -> str:
+    """Return the page that shows traces (as JSON) beside each other, each with the cards of its mechanics.
+
+    `picture` is an SVG document: it is what is seen before scripts run, where none may, and on paper.
+    """
+    if len(documents) != len(cards):
+        raise ValueError(f"{len(documents)} traces and cards of {len(cards)}")
+    traces = ",".join(
+        f'{{"trace":{document},"cards":{json.dumps(of_one, ensure_ascii=False)}}}'
+        for document, of_one in zip(documents, cards, strict=True)
+    )
+    strings = {language: json.loads(_read(f"i18n/{language}.json")) for language in _LANGUAGES}
+    image = base64.b64encode(picture.encode()).decode()
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="regard">
+<title>{escaped(title)}</title>
+<style>
+{_read("style.css")}</style>
+</head>
+<body>
+<div id="app"></div>
+<figure id="picture"><img alt="{escaped(title)}" src="data:image/svg+xml;base64,{image}">
+<noscript><figcaption>{_NO_SCRIPTS}</figcaption></noscript></figure>
+<script type="application/json" id="strings">{_inert(json.dumps(strings, ensure_ascii=False))}</script>
+<script type="application/json" id="traces">{_inert(f"[{traces}]")}</script>
+<script type="importmap">{json.dumps({"imports": _modules()})}</script>
+<script type="module">
+import {{ start }} from "#app/main";
+start();
+</script>
+</body>
+</html>
+"""
+
+
+def _modules() -> dict[str, str]:
+    """Return each of our modules by the name under which the others import it."""
+    folder = files("regard.viewer") / "static" / "app"
+    found = sorted((one for one in folder.iterdir() if one.name.endswith(".js")), key=lambda one: one.name)
+    return {
+        f"#app/{one.name.removesuffix('.js')}": "data:text/javascript;base64,"
+        + base64.b64encode(one.read_bytes()).decode()
+        for one in found
+    }
+
+
+def _read(name: str) -> str:
+    return (files("regard.viewer") / "static" / name).read_text(encoding="utf-8")
+
+
+def _inert(text: str) -> str:
+    """Return JSON that can stand in a script element, whatever its strings say."""
+    return text.translate(_ESCAPES)

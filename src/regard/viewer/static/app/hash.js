@@ -1,0 +1,63 @@
+// The state as the part of the address after `#`: a link to the file shows the same. Counted from 1, as on the page.
+
+const PAUSE = 200; // milliseconds
+let [written, waiting] = [-Infinity, null];
+
+const BY = new Set(["words", "pieces"]);
+
+/** Whether this page has an address of its own: one inside a notebook's frame has not. */
+const hasAddress = () => ["file:", "http:", "https:"].includes(location.protocol);
+
+export function read() {
+  return hasAddress() ? new URLSearchParams(location.hash.slice(1)) : new URLSearchParams();
+}
+
+/** The state of viewer `number` that an address asks for. Limits are the viewer's business. */
+export function stateOf(params, number) {
+  const get = (key) => params.get(number ? `${key}.${number + 1}` : key);
+  const state = {};
+  const count = (text) => (text && /^\d+$/.test(text) ? Number(text) - 1 : null);
+  if (count(get("step")) !== null) state.step = count(get("step"));
+  if (BY.has(get("by"))) state.by = get("by");
+  if (get("view")) state.view = get("view");
+  const [layer, head] = (get("head") ?? "").split(".").map(count);
+  if (layer !== null && layer !== undefined) Object.assign(state, { layer, head: head ?? null });
+  if (get("measure")) state.measure = get("measure");
+  if (get("numbers")) state.numbers = true;
+  const [r, c] = (get("pin") ?? "").split(".").map(count);
+  if (r !== null && c !== null && c !== undefined) state.pin = [r, c];
+  return state;
+}
+
+/** Write the state, but not too often: browsers hinder pages that change their address hundreds of times. */
+export function write(app, states) {
+  if (!hasAddress()) return;
+  clearTimeout(waiting);
+  const rest = PAUSE - (performance.now() - written);
+  if (rest > 0) waiting = setTimeout(() => put(app, states), rest);
+  else put(app, states);
+}
+
+function put(app, states) {
+  written = performance.now();
+  const params = new URLSearchParams();
+  states.forEach((state, number) => {
+    if (!state) return;
+    const add = (key, value) => params.set(number ? `${key}.${number + 1}` : key, value);
+    add("step", state.step + 1);
+    add("view", state.view);
+    if (state.layer !== null)
+      add("head", [state.layer + 1, ...(state.head === null ? [] : [state.head + 1])].join("."));
+    add("measure", state.measure);
+    add("by", state.by);
+    if (state.numbers) add("numbers", 1);
+    if (state.pin) add("pin", state.pin.map((place) => place + 1).join("."));
+  });
+  params.set("lang", app.language);
+  if (app.theme !== "auto") params.set("theme", app.theme);
+  try {
+    history.replaceState(null, "", `#${params}`);
+  } catch {
+    // An address that may not change changes nothing else.
+  }
+}

@@ -1,0 +1,301 @@
+// The heat map: a table whose cells can be reached one by one, each saying its number.
+
+import { h, piece } from "#app/dom";
+import { t, fixed, signed as withSign, percent } from "#app/i18n";
+import { shaded, css, inkOn, gradient } from "#app/colours";
+import { grid, measures, probs } from "#app/views";
+
+export const name = "heatmap";
+export const inputs = (state) => [state.by, state.view, state.layer, state.head, state.measure, state.numbers];
+
+export function draw({ trace, state, act, id }) {
+  const options = measures(trace, state);
+  const current = options.includes(state.measure) ? grid(trace, state) : null;
+  const drawn = current?.columns.length ? table(trace, state, current, act, id) : null;
+  return h(
+    "section",
+    { class: "panel heatmap", "aria-labelledby": `${id}-heatmap` },
+    h(
+      "div",
+      { class: "row-of" },
+      h("h2", { id: `${id}-heatmap` }, t("heatmap")),
+      h(
+        "div",
+        { class: "choice measures", role: "group", "aria-label": t("measure") },
+        options.map((measure) =>
+          h(
+            "button",
+            {
+              type: "button",
+              class: measure,
+              "aria-pressed": String(measure === state.measure),
+              title: t(`measure.${measure}.title`),
+              onclick: () => act.set({ measure, pin: null }),
+            },
+            t(`measure.${measure}`),
+          ),
+        ),
+      ),
+      h(
+        "label",
+        { class: "tick" },
+        h("input", {
+          type: "checkbox",
+          class: "numbers",
+          checked: state.numbers,
+          onchange: (event) => act.set({ numbers: event.target.checked }),
+        }),
+        t("numbers"),
+      ),
+    ),
+    drawn ? [explain(state, current), drawn] : h("p", { class: "hint empty" }, t("heatmap.none")),
+    h("p", { class: "standing" }, t("standing")),
+  );
+}
+
+function explain(state, current) {
+  const forced = current.by === "pieces" && state.by === "words";
+  return h("p", { class: "hint" }, t(`measure.${state.measure}.hint`), forced ? ` ${t("by_pieces_only")}` : "");
+}
+
+function table(trace, state, current, act, id) {
+  const { matrix, rows, columns, texts, signed, kind } = current;
+  const finite = matrix.flat().filter(Number.isFinite);
+  const bound = signed ? finite.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9) : Math.max(1, ...finite);
+  const languages = {
+    row: kind === "encoder" ? trace.model.source_language : trace.model.target_language,
+    column: kind === "decoder" ? trace.model.target_language : trace.model.source_language,
+  };
+  const said = kind === "cross" ? probs(trace.target, current.by) : null;
+  const body = matrix.map((line, r) => {
+    const top = strongest(line, state.measure);
+    return h(
+      "tr",
+      { "data-row": r },
+      h(
+        "th",
+        { scope: "row", role: "rowheader", title: rows[r], lang: languages.row },
+        h("span", { class: "label" }, h("bdi", null, piece(rows[r])), said ? h("small", null, percent(said[r])) : null),
+      ),
+      line.map((value, c) =>
+        cell({
+          value,
+          r,
+          c,
+          top: c === top,
+          row: rows[r],
+          column: columns[c],
+          text: texts?.[r][c],
+          bound,
+          signed,
+          state,
+        }),
+      ),
+    );
+  });
+  const moved = (event) => tell(event.currentTarget.closest(".heatmap"), event.target.closest("td[data-c]"));
+  return h(
+    "div",
+    { class: "drawn" },
+    h(
+      "div",
+      { class: "scroll box" },
+      h(
+        "table",
+        {
+          role: "grid",
+          "aria-label": t("heatmap.label"),
+          "aria-rowcount": rows.length + 1,
+          "aria-colcount": columns.length + 1,
+          class: `grid ${state.measure} ${texts ? "texts" : state.numbers ? "numbered" : ""} ${width(columns.length)}`,
+          onkeydown: (event) => walk(event, act),
+          onclick: (event) => clicked(event, current, act, trace),
+          onfocusin: moved,
+          onpointerover: moved,
+          onpointerleave: (event) => tell(event.currentTarget.closest(".heatmap"), null),
+        },
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            { role: "row" },
+            h(
+              "td",
+              { class: "corner" },
+              h("span", { class: "across" }, t(`axis.${kind}.across`)),
+              h("span", { class: "down" }, t(`axis.${kind}.down`)),
+            ),
+            columns.map((column, c) =>
+              h(
+                "th",
+                { scope: "col", role: "columnheader", title: column, lang: languages.column, "data-c": c },
+                h("span", { class: "label" }, h("bdi", null, piece(column))),
+              ),
+            ),
+          ),
+        ),
+        h("tbody", null, body),
+      ),
+    ),
+    h("output", { class: "readout", id: `${id}-readout` }, t("heatmap.readout")),
+    legend(bound, current, state.measure),
+  );
+}
+
+/** Few columns may have more room; never less than a finger needs. */
+const width = (count) => (count > 24 ? "dense" : count > 17 ? "" : count > 10 ? "roomy" : "airy");
+
+function strongest(line, measure) {
+  const size = measure === "erasure" ? Math.abs : (value) => value;
+  let best = -1;
+  line.forEach((value, place) => {
+    if (!Number.isNaN(value) && (best < 0 || size(value) > size(line[best]))) best = place;
+  });
+  return best;
+}
+
+function cell({ value, r, c, top, row, column, text, bound, signed, state }) {
+  const masked = Number.isNaN(value);
+  const colour = shaded(value, bound, signed);
+  const number = signed ? withSign(value) : fixed(value);
+  const label = masked
+    ? t("cell.masked", { row, column })
+    : t(text ? "cell.only" : "cell", {
+        row,
+        column,
+        value: number,
+        text,
+        top: top ? t(state.measure === "erasure" ? "cell.strongest" : "cell.top") : "",
+      });
+  const shown =
+    text ??
+    (state.numbers && !masked
+      ? signed
+        ? withSign(value, bound < 9.995 ? 2 : 1)
+        : fixed(value, 2).replace(/^0/, "")
+      : "");
+  return h(
+    "td",
+    {
+      role: "gridcell",
+      tabindex: -1,
+      "data-c": c,
+      "data-r": r,
+      "aria-label": label,
+      class: masked ? "masked" : top ? "top" : null,
+      style: masked ? {} : { "background-color": css(colour), color: inkOn(colour) },
+    },
+    text ? piece(shown) : shown,
+  );
+}
+
+function legend(bound, { signed, matrix, kind }, measure) {
+  const masked = matrix.some((line) => line.some(Number.isNaN));
+  const ends = signed ? [fixed(-bound, 2), withSign(bound, 2)] : ["0", fixed(bound, bound === 1 ? 0 : 2)];
+  return h(
+    "div",
+    { class: "legend" },
+    h(
+      "span",
+      { class: "ramp-of" },
+      ends[0],
+      h("i", { class: "ramp", style: { background: gradient(signed) } }),
+      ends[1],
+    ),
+    h("span", null, h("i", { class: "sample top" }), t(measure === "erasure" ? "legend.strongest" : "legend.top")),
+    kind === "encoder" ? null : h("span", null, h("i", { class: "sample now" }), t("legend.now")),
+    masked ? h("span", null, h("i", { class: "sample masked" }), t("legend.masked")) : null,
+  );
+}
+
+/** Mark the row of the current step and the pinned cell, and let the Tab key come to one cell only. */
+export function after(panel, { trace, state, act }) {
+  const grid_ = panel.querySelector("table.grid");
+  if (!grid_ || !measures(trace, state).includes(state.measure)) return;
+  const now = grid(trace, state).rowOf(state.step);
+  for (const line of grid_.tBodies[0].rows) {
+    const is = Number(line.dataset.row) === now;
+    line.classList.toggle("now", is);
+    if (is) line.setAttribute("aria-current", "step");
+    else line.removeAttribute("aria-current");
+  }
+  for (const one of grid_.querySelectorAll("td.pinned")) {
+    one.classList.remove("pinned");
+    one.removeAttribute("aria-selected");
+  }
+  const pinned = state.pin && at(grid_, ...state.pin);
+  if (pinned) {
+    pinned.classList.add("pinned");
+    pinned.setAttribute("aria-selected", "true");
+  }
+  const focused = grid_.contains(document.activeElement) ? document.activeElement : null;
+  rove(grid_, focused?.matches("td[data-c]") ? focused : (pinned ?? at(grid_, Math.max(now, 0), 0)));
+  tell(panel, focused);
+  follow(grid_, now);
+}
+
+const at = (table_, r, c) => table_.tBodies[0].rows[r]?.cells[c + 1] ?? null;
+
+function rove(table_, wanted) {
+  for (const one of table_.querySelectorAll('td[tabindex="0"]')) one.tabIndex = -1;
+  if (wanted) wanted.tabIndex = 0;
+}
+
+function follow(table_, r) {
+  const box = table_.closest(".scroll");
+  const line = table_.tBodies[0].rows[r];
+  if (!line || box.scrollHeight <= box.clientHeight) return;
+  const head = table_.tHead.offsetHeight;
+  if (line.offsetTop - head < box.scrollTop || line.offsetTop + line.offsetHeight > box.scrollTop + box.clientHeight)
+    box.scrollTop = line.offsetTop - head - (box.clientHeight - head) / 2;
+}
+
+/** Say the number of a cell below the map, and lift the names of its row and column. */
+function tell(panel, wanted) {
+  const cell_ = wanted?.matches?.("td[data-c]") ? wanted : panel.querySelector("td.pinned");
+  const readout = panel.querySelector(".readout");
+  const text = cell_?.getAttribute("aria-label") ?? t("heatmap.readout");
+  if (readout && readout.textContent !== text) readout.textContent = text;
+  for (const one of panel.querySelectorAll("th.linked")) one.classList.remove("linked");
+  if (!cell_) return;
+  cell_.parentElement.cells[0].classList.add("linked");
+  panel.querySelector(`thead th[data-c="${cell_.dataset.c}"]`)?.classList.add("linked");
+}
+
+function walk(event, act) {
+  const cell_ = event.target.closest("td[data-c]");
+  if (!cell_ || event.ctrlKey || event.metaKey || event.altKey) return;
+  const table_ = event.currentTarget;
+  const [r, c] = [Number(cell_.dataset.r), Number(cell_.dataset.c)];
+  const lastColumn = cell_.parentElement.cells.length - 2;
+  const to = {
+    ArrowUp: [r - 1, c],
+    ArrowDown: [r + 1, c],
+    ArrowLeft: [r, c - 1],
+    ArrowRight: [r, c + 1],
+    Home: [r, 0],
+    End: [r, lastColumn],
+  }[event.key];
+  if (to) {
+    const next = to[1] >= 0 && to[1] <= lastColumn ? at(table_, ...to) : null;
+    if (next) {
+      rove(table_, next);
+      next.focus();
+    }
+  } else if (event.key === "Enter") act.pin(r, c);
+  else if (event.key === "Escape") act.set({ pin: null });
+  else return;
+  event.preventDefault();
+}
+
+function clicked(event, current, act, trace) {
+  const cell_ = event.target.closest("td[data-c]");
+  if (cell_) {
+    rove(event.currentTarget, cell_);
+    act.pin(Number(cell_.dataset.r), Number(cell_.dataset.c));
+  }
+  const row = event.target.closest("tbody th")?.parentElement.dataset.row;
+  const step = row === undefined ? -1 : trace.target.pieces.findIndex((_, one) => current.rowOf(one) === Number(row));
+  if (step >= 0) act.go(step);
+}

@@ -1,0 +1,145 @@
+// The page: its language, its look, and a viewer for each trace. The texts and traces stand in the page itself.
+
+import { h, morph } from "#app/dom";
+import { icon } from "#app/icons";
+import { createStore, memory } from "#app/store";
+import { setStrings, setLanguage, languages, t } from "#app/i18n";
+import { mount } from "#app/viewer";
+import * as hash from "#app/hash";
+import * as keys from "#app/keys";
+import * as help from "#app/help";
+
+const THEMES = ["auto", "light", "dark"];
+const json = (id) => JSON.parse(document.getElementById(id).textContent);
+const oneOf = (all, ...wanted) => wanted.find((one) => all.includes(one)) ?? all[0];
+
+export async function start() {
+  setStrings(json("strings"));
+  const asked = hash.read();
+  const store = createStore({
+    language: oneOf(
+      languages(),
+      asked.get("lang"),
+      memory.get("language"),
+      ...navigator.languages.map((one) => one.split("-")[0]),
+    ),
+    theme: oneOf(THEMES, asked.get("theme"), memory.get("theme")),
+    letters: memory.get("letters") !== "off",
+  });
+  const root = document.getElementById("app");
+  const bar = root.appendChild(h("div"));
+  const entries = json("traces");
+  const main = root.appendChild(h("main", { class: entries.length > 1 ? "several" : null }));
+  let dialog = root.appendChild(h("dialog"));
+  const viewers = [];
+  let used = 0;
+
+  const app = {
+    store,
+    active: () => (viewers[used]?.store ? viewers[used] : viewers.find((viewer) => viewer.store)),
+    nextTheme() {
+      const theme = THEMES[(THEMES.indexOf(store.state.theme) + 1) % THEMES.length];
+      memory.set("theme", theme);
+      store.set({ theme });
+    },
+    nextLanguage() {
+      const all = languages();
+      const language = all[(all.indexOf(store.state.language) + 1) % all.length];
+      memory.set("language", language);
+      store.set({ language });
+    },
+    help: () => dialog.showModal(),
+  };
+  const remember = () =>
+    hash.write(
+      store.state,
+      viewers.map((viewer) => viewer.store?.state),
+    );
+
+  const redraw = () => {
+    const { language, theme, letters } = store.state;
+    setLanguage(language);
+    document.documentElement.lang = language;
+    if (theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+    morph(bar, drawBar(app, language, theme));
+    const fresh = help.draw({
+      letters,
+      onLetters(on) {
+        memory.set("letters", on ? "on" : "off");
+        store.set({ letters: on });
+      },
+      onClose: () => dialog.close(),
+    });
+    dialog = morph(dialog, fresh);
+    viewers.forEach((viewer, number) => {
+      viewer.host.setAttribute("aria-label", t("trace_n", { n: number + 1 }));
+      viewer.redraw();
+    });
+    remember();
+  };
+
+  redraw();
+  for (const [number, entry] of entries.entries()) {
+    const host = main.appendChild(h("article", { class: "viewer" }));
+    for (const event of ["focusin", "pointerdown"]) host.addEventListener(event, () => (used = number));
+    viewers.push(await mount(host, entry, { id: `trace${number}`, state: hash.stateOf(asked, number) }));
+    viewers[number].store?.listen(remember);
+  }
+  document.body.classList.add("ready");
+  // A viewer cannot measure what is not shown yet.
+  redraw();
+  store.listen(redraw);
+  keys.listen(app);
+  addEventListener("hashchange", () => {
+    const params = hash.read();
+    store.set({
+      language: oneOf(languages(), params.get("lang"), store.state.language),
+      theme: oneOf(THEMES, params.get("theme"), store.state.theme),
+    });
+    viewers.forEach((viewer, number) =>
+      viewer.act?.set({ layer: null, head: null, pin: null, ...hash.stateOf(params, number) }),
+    );
+  });
+}
+
+function drawBar(app, language, theme) {
+  const other = languages().find((one) => one !== language);
+  return h(
+    "div",
+    { class: "bar", role: "banner" },
+    h("h1", { class: "brand" }, h("span", { class: "eye", "aria-hidden": "true" }), "regard"),
+    h("span", { class: "motto" }, t("motto")),
+    h(
+      "div",
+      { class: "buttons" },
+      h(
+        "button",
+        {
+          type: "button",
+          class: "language",
+          onclick: app.nextLanguage,
+          title: t("language"),
+        },
+        h("span", { lang: other }, t(`language.${other}`)),
+      ),
+      h(
+        "button",
+        { type: "button", class: "theme", onclick: app.nextTheme, title: t("theme") },
+        icon("theme"),
+        h("span", null, t(`theme.${theme}`)),
+      ),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "round ask",
+          onclick: app.help,
+          "aria-label": t("help.title"),
+          title: t("help.title"),
+        },
+        "?",
+      ),
+    ),
+  );
+}

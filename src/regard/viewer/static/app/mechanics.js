@@ -1,0 +1,144 @@
+// The mechanics of the current step, card by card, as regard/trace/mechanics.py orders them.
+
+import { h, piece, printable } from "#app/dom";
+import { t, translated, fixed } from "#app/i18n";
+import { row, rows } from "#app/arrays";
+import { headOf } from "#app/data";
+import { mix, difference } from "#app/checks";
+import { names, layerAndHead } from "#app/views";
+import { strip, vector, bars, formula, largest } from "#app/strips";
+import { list } from "#app/candidates";
+
+export const name = "mechanics";
+export const inputs = (state) => [state.step, state.view, state.layer, state.head];
+
+const AGREES = 1e-2; // of states that have eleven bits
+const ROLES = {
+  score: "encoder",
+  qkv: "encoder",
+  context: "context",
+  sum: "context",
+  weigh_values: "context",
+  cell: "decoder",
+  cell_with_context: "decoder",
+  fixed: "context",
+};
+
+export function draw({ trace, cards, state, id }) {
+  const { layer, head } = layerAndHead(trace, state);
+  const where = trace.model.kind === "transformer" ? t("mechanics.where", { layer: layer + 1, head: head + 1 }) : "";
+  return h(
+    "section",
+    { class: "panel mechanics", "aria-labelledby": `${id}-mechanics` },
+    h(
+      "div",
+      { class: "row-of" },
+      h("h2", { id: `${id}-mechanics` }, t("mechanics", { step: state.step + 1 })),
+      h("span", { class: "hint" }, where),
+    ),
+    h(
+      "ol",
+      { class: "cards" },
+      cards.map((card) =>
+        h(
+          "li",
+          { class: `card ${ROLES[card.key] ?? ""}` },
+          h("h3", null, card.number === null ? null : h("span", { class: "step-number" }, card.number), title(card)),
+          h("p", { class: "formula" }, formula(translated("formula", card.formula) ?? card.formula)),
+          card.shows.map((show) => shown(trace, card, show, state.step, layer, head)),
+          agreement(trace, card, state.step, layer, head),
+        ),
+      ),
+    ),
+  );
+}
+
+function title(card) {
+  const key = `card.${card.key}`;
+  return t(key) === key ? card.title : t(key);
+}
+
+function shown(trace, card, show, step, layer, head) {
+  if (show.form === "candidates") return list(trace, step, 5);
+  if (["vector", "vectors", "weighted"].includes(show.form)) return vectors(trace, card, show, step, layer, head);
+  const { cross } = trace.attentions;
+  if (!cross) return null;
+  const values = [...rows(headOf(show.form === "weights" ? cross.weights : cross.scores, layer, head))[step]];
+  const { hidden_size: width, num_heads: heads } = trace.model.options;
+  const scaled = show.form === "products" ? values.map((value) => value * Math.sqrt(width / heads)) : values;
+  const sum = values.reduce((total, value) => total + value, 0);
+  return h(
+    "div",
+    { class: "numbers-of" },
+    symbol(card, show),
+    bars(names(trace.source, "pieces"), scaled, {
+      language: trace.model.source_language,
+      role: "attention",
+      high: show.form === "weights" ? 1 : 0,
+    }),
+    show.form === "weights" ? h("p", { class: "sum" }, t("sum", { value: fixed(sum, 3) })) : null,
+  );
+}
+
+/** What the numbers are called, unless the formula above has just said it. */
+const symbol = (card, show) =>
+  card.formula === show.symbol ? null : h("span", { class: "symbol" }, formula(show.symbol));
+
+/** The state of a card, of the current layer and head if it has such; null if it was not recorded. */
+function recorded(trace, show, layer, head) {
+  const found = trace.states[show.name.replace("{l}", layer)];
+  if (!found) return null;
+  return show.name.includes("{l}") ? row(found, head) : found;
+}
+
+function vectors(trace, card, show, step, layer, head) {
+  const found = recorded(trace, show, layer, head);
+  if (!found) {
+    const name_ = show.name.replace("{l}", layer);
+    return name_ === "decoder.summary"
+      ? null
+      : h("p", { class: "hint missing" }, formula(show.symbol), " ", t("not_recorded"), " ", h("code", null, name_));
+  }
+  if (show.form === "vector")
+    return vector(show.symbol, found.shape.length === 1 ? found.values : row(found, step).values);
+  const weights = rows(headOf(trace.attentions.cross.weights, layer, head))[step];
+  const weighted = show.form === "weighted";
+  const lines = rows(found).map((values, place) => (weighted ? values.map((value) => value * weights[place]) : values));
+  const bound = largest(found.values);
+  return h(
+    "div",
+    { class: "numbers-of" },
+    symbol(card, show),
+    h(
+      "ol",
+      { class: "strips", tabindex: 0, lang: trace.model.source_language },
+      lines.map((values, place) => {
+        const name_ = printable(trace.source.pieces[place].piece);
+        return h("li", null, h("bdi", { class: "name", title: name_ }, piece(name_)), strip(values, bound));
+      }),
+    ),
+  );
+}
+
+/** Mix the vectors again, here, and say whether what the model computed is the same. */
+function agreement(trace, card, step, layer, head) {
+  const pair = {
+    context: ["memory", "attention.context"],
+    sum: [`decoder.${layer}.cross.values`, `decoder.${layer}.cross.heads`],
+  }[card.key];
+  const [from, to] = (pair ?? []).map((name_) => trace.states[name_]);
+  if (!from || !to || !trace.attentions.cross) return null;
+  const byHead = card.key === "sum";
+  const weights = rows(headOf(trace.attentions.cross.weights, layer, head))[step];
+  const vectors_ = byHead ? row(from, head) : from;
+  const mixed = mix(weights, rows(vectors_));
+  const wanted = row(byHead ? row(to, head) : to, step).values;
+  const most = difference(mixed, wanted);
+  const agrees = most <= AGREES * Math.max(1, largest(vectors_.values));
+  return h(
+    "p",
+    { class: `agreement${agrees ? "" : " not"}` },
+    h("span", { "aria-hidden": "true" }, agrees ? "✓ " : "✗ "),
+    t(agrees ? "agrees" : "disagrees", { most: most.toExponential(1) }),
+  );
+}

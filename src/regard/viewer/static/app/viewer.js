@@ -1,0 +1,131 @@
+// One trace, all its panels. The state decides what they show; a panel is drawn again if what it depends on changed.
+
+import { h, morph, paintAll } from "#app/dom";
+import { createStore } from "#app/store";
+import { currentLanguage, t } from "#app/i18n";
+import { load, Unsound } from "#app/data";
+import { measures } from "#app/views";
+import { turned } from "#app/selector";
+import { player } from "#app/transport";
+import * as header from "#app/header";
+import * as transport from "#app/transport";
+import * as timeline from "#app/timeline";
+import * as selector from "#app/selector";
+import * as heatmap from "#app/heatmap";
+import * as candidates from "#app/candidates";
+import * as mechanics from "#app/mechanics";
+import * as beam from "#app/beam";
+
+const PANELS = [header, transport, timeline, heatmap, selector, candidates, mechanics, beam];
+const START = {
+  step: 0,
+  by: "words",
+  view: "alignment",
+  layer: null,
+  head: null,
+  measure: "weights",
+  numbers: false,
+  pin: null,
+  playing: false,
+  speed: 1,
+};
+
+/**
+ * Show a trace in an element: `{ trace, cards }` as Python writes them. Returns what the page needs of it; `store` is
+ * null if the trace is not sound and a message stands in its place.
+ */
+export async function mount(host, { trace: document_, cards }, { id, state: wanted = {} }) {
+  let trace;
+  try {
+    trace = await load(document_);
+  } catch (error) {
+    if (!(error instanceof Unsound)) throw error;
+    const redraw = () => host.replaceChildren(refusal(error));
+    redraw();
+    return { store: null, redraw, host };
+  }
+  const store = createStore(START);
+  const act = actions(trace, store);
+  act.set(wanted);
+  const panels = host.appendChild(h("div", { class: "panels" }));
+  const elements = new Map(PANELS.map((panel) => [panel, panels.appendChild(h("section"))]));
+  const drawn = new Map();
+  const redraw = () => {
+    const { state } = store;
+    for (const panel of PANELS) {
+      const key = JSON.stringify([currentLanguage(), ...panel.inputs(state)]);
+      const changed = drawn.get(panel) !== key;
+      const context = { trace, cards, state, act, id: `${id}-${panel.name}`, changed };
+      if (changed) {
+        elements.set(panel, morph(elements.get(panel), panel.draw(context)));
+        paintAll(elements.get(panel));
+        drawn.set(panel, key);
+      }
+      panel.after?.(elements.get(panel), context);
+    }
+  };
+  store.listen(redraw);
+  player(store, trace.target.pieces.length);
+  redraw();
+  // Ribbons hang on the places of the words.
+  new ResizeObserver(() => timeline.after(elements.get(timeline), { trace, state: store.state })).observe(host);
+  return { store, act, redraw, host, trace };
+}
+
+/** What can be done to the state, with its limits. */
+function actions(trace, store) {
+  const last = trace.target.pieces.length - 1;
+  const act = {
+    set(changes) {
+      const next = limited(trace, { ...store.state, ...changes }, last);
+      store.set(Object.fromEntries(Object.keys(START).map((key) => [key, next[key]])));
+    },
+    go: (step) => act.set({ step, playing: false }),
+    step: (by) => act.go(store.state.step + by),
+    play() {
+      const { playing, step } = store.state;
+      act.set(playing ? { playing: false } : { playing: last > 0, step: step === last ? 0 : step });
+    },
+    pin(r, c) {
+      const { pin } = store.state;
+      act.set({ pin: pin && pin[0] === r && pin[1] === c ? null : [r, c] });
+    },
+    /** Another kind of attention: its mean over all, or the layer and head that were looked at. */
+    look(view) {
+      const { reading } = trace.model;
+      const first =
+        view === "cross" && reading ? { layer: reading.layer, head: reading.head ?? 0 } : { layer: 0, head: 0 };
+      act.set({ view, pin: null, ...(view === "alignment" ? { layer: null, head: null } : first) });
+    },
+    turn: (axis, by) => act.set(turned(trace, store.state, axis, by)),
+    nextMeasure() {
+      const all = measures(trace, store.state);
+      if (all.length) act.set({ measure: all[(all.indexOf(store.state.measure) + 1) % all.length], pin: null });
+    },
+  };
+  return act;
+}
+
+/** The nearest state that this trace can show: a link may come from another one. */
+function limited(trace, state, last) {
+  const whole = (value, size) => (Number.isInteger(value) && value >= 0 && value < size ? value : null);
+  const next = { ...state, step: Math.min(last, Math.max(0, Number.isInteger(state.step) ? state.step : 0)) };
+  if (next.view !== "alignment" && !(next.view in trace.attentions)) next.view = "alignment";
+  const [layers, heads] = trace.attentions[next.view]?.logs.shape ?? [0, 0];
+  next.layer = whole(next.layer, layers);
+  next.head = next.layer === null ? null : whole(next.head, heads);
+  const options = measures(trace, next);
+  if (!options.includes(next.measure)) next.measure = options[0] ?? "weights";
+  return next;
+}
+
+function refusal(error) {
+  return h(
+    "div",
+    { class: "panel refusal", role: "alert" },
+    h("h2", null, t("refusal")),
+    h("p", null, t(`unsound.${error.key}`)),
+    error.detail ? h("p", null, h("code", null, error.detail)) : null,
+    h("p", { class: "hint" }, t("refusal.hint")),
+  );
+}
