@@ -28,6 +28,7 @@ def blocks(document):
 
 @pytest.mark.parametrize("document", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name)
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # some of them train
 def test_the_examples_of_a_document_run(document, tmp_path):
     regard.sample.write(tmp_path / "corpus", num_pairs=20_000)
     write_model(tmp_path / "fr-en.regard")
