@@ -134,12 +134,12 @@ def test_what_cannot_be_looked_at_is_hatched():
 def test_small_maps_have_numbers_in_their_cells_and_larger_ones_do_not():
     assert "0.82" in texts(parsed(chart([[0.82, 0.18]])))
     assert "0.82" not in texts(parsed(chart(np.full((1, 13), 0.82))))
-    assert {"+0.50", "−0.25"} <= set(texts(parsed(chart([[0.5, -0.25]], signed=True))))
+    assert {"+0.50", "−0.25"} <= set(texts(parsed(chart([[0.5, -0.25]], kind="effects"))))
 
 
 @pytest.mark.parametrize("largest", [1e-9, 0.05, 3.0, 44.0, 555.0, 999.9, 9.999, 1e6])
 def test_numbers_fit_into_their_cells(largest):
-    shapes = scene([chart([[largest, -largest / 3]], signed=True)]).shapes
+    shapes = scene([chart([[largest, -largest / 3]], kind="effects")]).shapes
     numbers = [shape for shape in shapes if isinstance(shape, Label) and shape.ink]
     assert numbers and all(1 < len(number.text) <= 5 for number in numbers)
 
@@ -178,7 +178,7 @@ def test_maps_without_rows_or_of_zeros_can_be_drawn():
         chart(np.zeros((0, 0))),
         chart(np.zeros((2, 2))),
         chart(np.full((2, 2), np.nan)),
-        chart(np.zeros((2, 2)), signed=True),
+        chart(np.zeros((2, 2)), kind="effects"),
     ):
         parsed(strange)
         assert heat_map_lines(strange, 40)
@@ -192,7 +192,7 @@ def test_wrong_shapes_and_values_are_refused():
         ("shape", np.ones((2, 3)), {"columns": "ab"}),
         ("probabilities", np.ones((2, 3)), {"probs_T": (0.5,)}),
         ("not a probability", np.ones((1, 1)), {"probs_T": (1.5,)}),
-        ("signed", [[-0.1, 0.5]], {}),
+        ("below 0", [[-0.1, 0.5]], {}),
         ("infinity", [[np.inf]], {}),
     ):
         with pytest.raises(ValueError, match=match):
@@ -236,7 +236,7 @@ def test_labels_lie_inside_and_do_not_share_a_place(data):
 
 
 def test_maps_of_one_kind_share_their_colours():
-    weak, strong = chart([[1.0, -2.0]], signed=True), chart([[4.0, 0.0]], signed=True)
+    weak, strong = chart([[1.0, -2.0]], kind="effects"), chart([[4.0, 0.0]], kind="effects")
     assert bound_of([weak]) == 2 and bound_of([weak, strong]) == 4
     assert bound_of([chart([[0.2]])]) == 1 and bound_of([chart([[3.0]])]) == 3
     fills = [rect.get("fill") for rect in parsed(weak, strong).iter(f"{SVG}rect") if len(rect)]
@@ -294,7 +294,7 @@ def test_a_row_that_looks_nowhere_ends_a_reversed_block():
     values[3] = np.nan
     values[2] = 0
     assert reversed_blocks(chart(values)) == []
-    assert reversed_blocks(chart(np.eye(4)[::-1], signed=True)) == []
+    assert reversed_blocks(chart(np.eye(4)[::-1], kind="effects")) == []
 
 
 def test_a_reversed_block_is_outlined_and_told():
@@ -340,7 +340,7 @@ def test_the_png_shows_all_kinds_of_maps_and_changes_no_setting(caplog):
     before = dict(matplotlib.rcParams)
     charts = [
         looking_at([0, 3, 2, 1]),
-        chart(np.random.default_rng(0).normal(size=(20, 20)), signed=True),
+        chart(np.random.default_rng(0).normal(size=(20, 20)), kind="effects"),
         chart(np.zeros((2, 0)), probs_T=(0.1, 0.2)),
         chart(np.ones((2, 2)), ["한국", "어"], ["도서관", "책"], title="제목"),
     ]
@@ -372,7 +372,7 @@ def test_a_map_of_characters_by_hand():
 
 
 def test_effects_show_their_sign_without_colour():
-    drawn = chart([[2.0, -2.0, 0.5], [-0.1, -0.5, 1.0]], ["a", "b"], ["x", "y", "z"], signed=True)
+    drawn = chart([[2.0, -2.0, 0.5], [-0.1, -0.5, 1.0]], ["a", "b"], ["x", "y", "z"], kind="effects")
     assert heat_map_lines(drawn, 40) == ["a map", "  x y z", "a +█-█+▒", "b   -▒+▓", "largest effect 2"]
 
 
@@ -404,7 +404,7 @@ def test_no_line_is_wider_than_asked(rows, columns, width, colour, signed, data)
     values = np.random.default_rng(0).uniform(-1 if signed else 0, 1, (len(rows), len(columns)))
     values[values > 0.9] = np.nan
     probs = data.draw(st.none() | st.just((0.5,) * len(rows)))
-    drawn = chart(values, rows, columns, title=data.draw(st.text()), caption=data.draw(st.text()), probs_T=probs, signed=signed)  # fmt: skip
+    drawn = chart(values, rows, columns, title=data.draw(st.text()), caption=data.draw(st.text()), probs_T=probs, kind="effects" if signed else "weights")  # fmt: skip
     lines = heat_map_lines(drawn, width, colour)
     assert lines == [line for line in lines if display_width(plain(line)) <= width]
     assert [plain(line).rstrip(" ") for line in lines] == heat_map_lines(drawn, width)
@@ -452,11 +452,13 @@ def test_colour_adds_to_the_shades_and_ends_with_them():
 
 
 def test_the_legend_of_shades_by_hand():
-    assert shades_legend(False, 80) == ["░ from 0.08  ▒ from 0.2  ▓ from 0.4  █ from 0.7"]
-    assert shades_legend(True, 30) == [
+    assert shades_legend(99) == [
+        "░ from 0.08  ▒ from 0.2  ▓ from 0.4  █ from 0.7  of 1, or of the largest number"
+    ]
+    assert shades_legend(30) == [
         "░ from 0.08  ▒ from 0.2",
         "▓ from 0.4  █ from 0.7",
-        "of the largest effect",
+        "of 1, or of the largest number",
     ]
 
 

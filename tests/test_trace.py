@@ -46,6 +46,7 @@ from regard.text.tokenizer import TokenizerPair
 from regard.trace.arrays import Array
 from regard.trace.document import HeadOff, LookSo, MaskOff, PositionsOff, schema
 from regard.trace.make import MAX_PIECES_WITH_STATES, Tracer
+from regard.trace.mechanics import cards, step_lines
 from regard.trace.views import Which, load_trace
 from regard.translate import Translator
 from regard.vocabulary import BOS, EOS, NUM_RESERVED, PAD, RESERVED
@@ -1699,3 +1700,85 @@ def test_the_numbers_of_a_heat_map_are_those_of_its_csv():
     drawn = trace.heat_map()
     assert tuple(rows[0][1:]) == drawn.columns and tuple(row[0] for row in rows[1:]) == drawn.rows
     np.testing.assert_allclose(np.array([row[1:] for row in rows[1:]], float), drawn.values_TS, atol=5e-5)
+
+
+@EVERY
+def test_every_step_has_its_formula_with_the_right_query(name):
+    made = tracer_of(name).trace(TEXT, force="ab")
+    shown = cards(made)
+    korean = json.loads((resources.files("regard.viewer") / "static/i18n/ko.json").read_text("utf-8"))
+    assert [card.number for card in shown if card.number] == list(
+        range(1, 1 + max(card.number or 0 for card in shown))
+    )
+    assert all(f"card.{card.key}" in korean and "{s}" not in card.formula for card in shown)
+    attention = made.model.options.get("attention", {"kind": "none"})
+    if attention["kind"] != "none":
+        query = "s_{t-1}" if attention["kind"] == "attend-then-step" else "s_t"
+        assert shown[0].formula.count(query) == 1
+        if attention["scorer"]["kind"] == "location":
+            assert shown[0].formula == f"e_i = (W_a {query})_i, whatever stands at i"
+            assert f"formula.{shown[0].formula.replace('1', '#')}" in korean
+
+
+def test_a_written_trace_shows_its_steps_whole(tmp_path):
+    made = tracer_of("regard-small").trace(TEXT)
+    made.save(tmp_path / "a.json")
+    again = load_trace(tmp_path / "a.json")
+    for layer in range(2):
+        lines = step_lines(again, 0, 100, layer, 1)
+        assert not any("not recorded" in line for line in lines) and lines == step_lines(
+            made, 0, 100, layer, 1
+        )
+
+
+def test_gates_are_shown_where_they_are_kept():
+    tracer = tracer_of("bahdanau2015")
+    without, with_gates = (step_lines(tracer.trace(TEXT, gates=gates), 0, 100) for gates in (False, True))
+    assert not any(line.startswith("   z =") for line in without)
+    assert any(line.startswith("   z =") for line in with_gates)
+
+
+LIES = {
+    "no mask": (lambda t: kind_of(t, "decoder").update(causal=False), "masked as the request says"),
+    "no sums": (lambda t: kind_of(t, "cross").update(normalised=False), "normalised as the design says"),
+    "fewer heads": (lambda t: t["model"]["options"].update(num_heads=1), "layers of 1 heads"),
+    "another kind": (lambda t: t["model"].update(kind="recurrent"), "another kind"),
+    "a kind less": (lambda t: t["attentions"].pop(), "do not go together"),
+    "spans": (lambda t: t["source"]["pieces"][1].update(start=0, end=0), "where the pieces are"),
+    "a piece twice": (lambda t: t["source"]["words"][0].update(pieces=[0, 0]), "twice"),
+    "perplexity": (lambda t: t["metrics"].update(perplexity=0.5), "perplexity"),
+    "rank": (lambda t: t["target"]["pieces"][0].update(rank=-3), "rank"),
+    "complete": (lambda t: t["target"].update(complete=not t["target"]["complete"]), "complete"),
+    "id": (lambda t: t.update(id="0" * 64), "its id"),
+    "coverage": (lambda t: t["metrics"]["coverage"].__setitem__(0, 9.0), "sum of the weights"),
+    "rows": (
+        lambda t: t["states"].update(readout=packed(np.zeros((len(t["target"]["pieces"]) + 1, 8)))),
+        "no row",
+    ),
+}
+
+
+@pytest.mark.parametrize(("lie", "told"), LIES.values(), ids=LIES)
+def test_a_trace_that_lies_about_itself_is_refused(lie, told, write):
+    trace = good("regard-small")
+    lie(trace)
+    with pytest.raises(TraceError, match=told):
+        load_trace(write("lie.json", json.dumps(trace)))
+
+
+def test_a_picture_says_whose_words_and_whose_looks_it_shows():
+    tracer = Tracer(model_of("regard-small", reading=Reading(1, 0, True)), "m")
+    given = tracer.trace(TEXT, force="ab", interventions=[HeadOff(layer=0, head=1)])
+    note = given.heat_map().caption
+    assert "layer 2, head 1" in note and "one after it was said" in note
+    assert "the translation was given" in note and "cross, layer 1, head 2 is off" in note
+    assert "it had to begin with 'a'" in tracer.trace(TEXT, prefix="a").heat_map().caption
+    scores = given.heat_map(measure="scores")
+    assert scores.kind == "scores" and "layer 2, head 1, scores" in scores.title
+    assert "scores highest" in given.to_svg(measure="scores")
+
+
+def test_printing_steers_no_terminal():
+    made = tracer_of("regard-small").trace("a\x1b[31mb\u202e", force="ab")
+    assert "\x1b" not in str(made) and "\u202e" not in str(made)
+    assert all("\x1b" not in text for text in made._repr_mimebundle_().values())

@@ -386,8 +386,25 @@ def test_the_mechanics_recompute_what_the_model_mixed(show, traces, family, key)
     ]
     assert sum(weights) == pytest.approx(1, abs=0.01)
     if family == "transformer":
-        shown.keyboard.press("l")
+        shown.keyboard.press("l")  # the other layer
+        assert "not recorded" not in shown.inner_text(".mechanics") and "the same" in shown.inner_text(
+            ".agreement"
+        )
+        few = {name: state for name, state in trace.states.items() if ".cross." not in name}
+        shown = show(trace.model_copy(update={"states": few}).to_html())
         assert "not recorded" in shown.inner_text(".mechanics") and shown.locator(".agreement").count() == 0
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    "link", ["view=toString", "view=__proto__", "view=cross&head=99.99", "step=1e9&measure=constructor"]
+)
+def test_a_link_from_elsewhere_does_no_harm(show, traces, link):
+    shown = show(traces["transformer"].to_html())
+    shown.goto(f"{shown.url.partition('#')[0]}#{link}")
+    shown.reload()
+    shown.wait_for_selector("body.ready")
+    assert shown.locator(".viewer table").count() > 0
 
 
 @needs_browser

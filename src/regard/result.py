@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from regard.align import Link, hard_links, to_words
 from regard.draw.heatmap import HeatMap, heat_maps_svg
+from regard.draw.labels import printable
 from regard.draw.notebook import mime_bundle
-from regard.draw.terminal import heat_map_lines
+from regard.draw.terminal import USUAL_WIDTH, heat_map_lines
 from regard.text.words import PieceWords, Span, match_pieces, words
 
 Floats = NDArray[np.float32]
-
-_TERMINAL_WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +162,7 @@ class Translation:
         """Be shown in a notebook: the text and where each of its words came from."""
         if not self.words:
             return {"text/plain": self.text}
-        plain = [f"{self.source} → {self.text}", *heat_map_lines(self.heat_map, _TERMINAL_WIDTH)]
+        plain = [printable(f"{self.source} → {self.text}"), *heat_map_lines(self.heat_map, USUAL_WIDTH)]
         return mime_bundle("\n".join(plain), heat_maps_svg([self.heat_map]))
 
     def to_json(self) -> dict[str, Any]:

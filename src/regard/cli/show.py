@@ -31,12 +31,12 @@ EXAMPLES = """examples:
   regard show fr-en.regard "je suis étudiant" --step 2
   regard show fr-en.regard "je suis étudiant" --attention cross.2.1 --pieces
   regard show fr-en.regard "je suis étudiant" --change head=cross.2.1 --change positions=off
-  regard show fr-en.regard "je suis étudiant" --change look=2:0,0,1,0,0
+  regard show fr-en.regard "je suis étudiant" --change look=2:0,0,1,0
   regard show look.json --svg look.svg
 """
 
 _FORMS = ("svg", "png", "html", "json", "csv")
-_CHANGES = "head=cross.2.1, look=STEP:WEIGHT,WEIGHT,..., mask=off or positions=off"
+_CHANGES = "head=cross.2.1, look=STEP:WEIGHT,..., look=STEP@LAYER.HEAD:WEIGHT,..., mask=off, positions=off"
 _WHICH = "cross.2.1 (layer 2, head 1), cross.2 (the mean of its heads), encoder.1.1, decoder or the like"
 
 
@@ -68,9 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--change", action="append", default=[], metavar="WHAT", help=f"tamper with the model: {_CHANGES}"
     )
-    parser.add_argument(
-        "--gates", action="store_true", help="keep the gates of recurrent cells, for --json and --html"
-    )
+    parser.add_argument("--gates", action="store_true", help="keep and show the gates of recurrent cells")
     parser.add_argument("--beam", type=int, metavar="N", help="hypotheses kept; 1 is greedy search (5)")
     parser.add_argument(
         "--set",
@@ -87,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Make the traces and show them."""
-    from regard.draw.terminal import side_by_side
+    from regard.draw.terminal import shades_legend, side_by_side
     from regard.files import writing
     from regard.trace.mechanics import step_lines
     from regard.trace.views import rendered
@@ -97,13 +95,12 @@ def run(options: argparse.Namespace) -> None:
         if list(asked.values()).count(path) > 1:
             place = "standard output" if path == "-" else path
             raise ConfigError(f"two forms are to be written to {place}; name a file for each")
-    if options.step is not None and asked:
-        raise ConfigError("--step prints to the terminal; leave it out to write files")
+    _check_together(options, asked)
     which, by = _which(options.attention), "pieces" if options.pieces else "words"
     measure = "scores" if options.scores else "weights"
     traces = _traces(options, effects=options.effects or "html" in asked or "json" in asked, which=which)
     if asked:
-        if options.effects and measure == "weights":
+        if options.effects and asked.keys() - {"html", "json"}:
             measure = "erasure"
         made = {form: rendered(traces, form, which, by, measure) for form in asked}  # type: ignore[arg-type]
         files = {form: Path(path) for form, path in asked.items() if path != "-"}
@@ -119,7 +116,7 @@ def run(options: argparse.Namespace) -> None:
         return
     width = shutil.get_terminal_size((100, 40)).columns if options.width is None else options.width
     if width < 20:
-        raise ConfigError(f"--width {width} is too narrow for any picture; give 20 or more")
+        raise ConfigError(f"{width} columns are too narrow for any picture; give --width 20 or more")
     colour = _colour(options.colour)
     headings = [_heading(trace, width) for trace in traces]
     if options.step is not None:
@@ -138,36 +135,48 @@ def run(options: argparse.Namespace) -> None:
     blocks = [trace.lines(width, colour, **view) for trace in traces for view in views]
     for heading in headings:
         print("\n".join([*heading, ""]))
-    print("\n".join(side_by_side(blocks, width)))
+    print("\n".join([*side_by_side(blocks, width), "", *shades_legend(width)]))
+
+
+def _check_together(options: argparse.Namespace, asked: dict[str, str]) -> None:
+    """Raise an error for flags that do not go together, rather than drop one of them."""
+    if options.step is not None and (asked or options.scores or options.effects):
+        raise ConfigError(
+            "--step prints all numbers of a step to the terminal; leave --scores, --effects and files out"
+        )
+    if "html" in asked and (options.attention or options.scores):
+        raise ConfigError("a page has every attention and measure; leave --attention and --scores out")
+    if options.effects and (options.scores or options.attention) and asked:
+        raise ConfigError("a file shows one thing; leave --effects out, or --attention and --scores")
 
 
 def _traces(options: argparse.Namespace, *, effects: bool, which: "Which | None") -> "list[Trace]":
     """Return the traces that are asked for: read from a file, or made."""
+    from regard.trace.interventions import num_layers_and_heads
     from regard.trace.make import Tracer
     from regard.trace.mechanics import internals
     from regard.trace.views import load_trace
 
     words: list[str] = options.words
     if words and all(word.endswith(".json") and " " not in word for word in words):
-        if options.force or options.prefix or options.change or options.beam or options.set:
-            raise ConfigError(
-                "a trace is shown as it was made; leave --force, --prefix, --change, --beam, --set out"
-            )
+        if options.force or options.prefix or options.change or options.beam or options.set or options.gates:
+            raise ConfigError("a trace is shown as it was made; only flags that look at it can be given")
         return [load_trace(Path(word)) for word in words]
     models, text = _models_and_text(words)
     request: dict[str, Any] = {} if options.beam is None else {"beam_size": options.beam}
     for setting in options.set:
-        (*_, key), value = read_setting(setting, "key=value, such as length_penalty=0.6")
-        request[key] = value
+        path, value = read_setting(setting, "key=value, such as length_penalty=0.6")
+        if path[:-1] not in ([], ["search"]):
+            raise ConfigError(f"--set {setting} is not valid; only options of the section `search` are taken")
+        request[path[-1]] = value
     request |= {"force": options.force, "prefix": options.prefix, "gates": options.gates}
     request["interventions"] = list(map(_change, options.change))
 
     def made(tracer: Tracer) -> "Trace":
-        reading = tracer.about.reading
-        layer = which.layer if which and which.layer is not None else reading.layer if reading else None
-        needed = options.step is not None or options.html is not None
-        names = internals(tracer.model.options, layer) if needed else ()
-        return tracer.trace(text, effects=effects, record=names, **request)
+        layer = which.layer if which and which.kind == "cross" else None
+        num_layers, _ = num_layers_and_heads(tracer.model.options, "cross")
+        shown = [layer] if layer is not None and options.step is not None and layer < num_layers else []
+        return tracer.trace(text, effects=effects, record=internals(tracer.model.options, shown), **request)
 
     return [made(Tracer.open(path)) for path in models]
 
@@ -188,12 +197,15 @@ def _models_and_text(words: Sequence[str]) -> tuple[list[Path], str]:
     if left:
         return models, left[0]
     try:
-        return models, sys.stdin.readline().rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"the text on standard input is not UTF-8 ({error.reason}); convert it") from None
+        line = sys.stdin.readline().rstrip("\r\n")
+        line.encode()  # bytes that are not UTF-8 may come as halves of surrogate pairs
+    except UnicodeError as error:
+        raise ConfigError(f"the text on standard input is not UTF-8 ({error}); convert it") from None
+    return models, line
 
 
-def _which(text: str | None) -> "Which | None":
+def _which(text: str | None, said: str | None = None) -> "Which | None":
+    """Return the attention of a `--attention`, or of the flag that says so."""
     if text is None:
         return None
     from regard.trace.document import Kind
@@ -201,7 +213,7 @@ def _which(text: str | None) -> "Which | None":
 
     kind, *places = text.split(".")
     if kind not in get_args(Kind) or len(places) > 2 or not all(_counts(place) for place in places):
-        raise ConfigError(f"--attention {text} is not valid; write {_WHICH}")
+        raise ConfigError(f"{said or f'--attention {text}'} is not valid; write {_WHICH}")
     numbers = [int(place) - 1 for place in places] + [None, None]
     return Which(kind, numbers[0], numbers[1])  # type: ignore[arg-type]
 
@@ -219,7 +231,7 @@ def _change(text: str) -> "Intervention":
     if value == "off" and what in ("mask", "positions"):
         return MaskOff() if what == "mask" else PositionsOff()
     if what == "head":
-        which = _which(value) if value.count(".") == 2 else None
+        which = _which(value, f"--change {text}") if value.count(".") == 2 else None
         if which is None or which.layer is None or which.head is None:
             raise wrong
         return HeadOff(kind=which.kind, layer=which.layer, head=which.head)
@@ -227,7 +239,7 @@ def _change(text: str) -> "Intervention":
     step, _, place = step.partition("@")
     if what != "look" or not _counts(step):
         raise wrong
-    which = _which(f"cross.{place}") if place else None
+    which = _which(f"cross.{place}", f"--change {text}") if place else None
     try:
         weights = [float(weight) for weight in row.split(",")]
     except ValueError:
@@ -244,7 +256,7 @@ def _change(text: str) -> "Intervention":
 
 def _heading(trace: "Trace", width: int) -> list[str]:
     """Return what was said, how sure the model was and what there is to know about it."""
-    from regard.draw.labels import printable
+    from regard.draw.labels import folded, printable
 
     model, target = trace.model, trace.target
     languages = f"{model.source_language or '?'} → {model.target_language or '?'}"
@@ -255,40 +267,11 @@ def _heading(trace: "Trace", width: int) -> list[str]:
         f"  {trace.request.mode}, log-probability {target.log_prob:.2f}, "
         f"perplexity {trace.metrics.perplexity:.2f} a piece",
         *(f"  note: {warning}" for warning in trace.warnings),
-        *(f"  changed: {_changed(one)}" for one in trace.request.interventions),
+        *(f"  changed: {one.in_words}" for one in trace.request.interventions),
     ]
     if target.flags:
         lines.append(f"  flags: {', '.join(target.flags)} (docs/translating.md)")
-    return [part for line in lines for part in _folded(printable(line), width)]
-
-
-def _folded(line: str, width: int) -> list[str]:
-    """Return the line, broken where it is too wide; what follows stands below its text."""
-    from regard.draw.labels import cut, display_width
-
-    folded: list[str] = []
-    for word in line.strip().split(" "):
-        word = cut(word, width - 2)
-        if folded and display_width(folded[-1]) + 1 + display_width(word) <= width:
-            folded[-1] += f" {word}"
-        else:
-            folded.append(f"  {word}" if folded or line.startswith("  ") else word)
-    return folded
-
-
-def _changed(one: "Intervention") -> str:
-    """Return an intervention in words."""
-    match one.type:
-        case "look":
-            where = "" if one.layer is None else f", layer {one.layer + 1}"
-            where += "" if one.head is None else f", head {one.head + 1}"
-            return f"step {one.step + 1}{where} looks at {', '.join(f'{weight:g}' for weight in one.weights)}"
-        case "head_off":
-            return f"{one.kind}, layer {one.layer + 1}, head {one.head + 1} is off"
-        case "mask_off":
-            return "the decoder sees the words to come"
-        case "positions_off":
-            return "there are no positions"
+    return [part for line in lines for part in folded(printable(line), width)]
 
 
 def _colour(wish: str) -> Literal["none", "256", "full"]:

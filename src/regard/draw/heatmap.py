@@ -41,6 +41,10 @@ _MAX_HATCHED = 2_000  # cells of a picture with strokes of their own; those of m
 _HATCH_PIXELS = 5  # of a side of a cell then
 
 
+MapKind = Literal["weights", "scores", "effects"]
+"""Shares between 0 and 1; or numbers below and above 0, of which a higher one means more, or a larger one."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class HeatMap:
     """A matrix with its names, before it is SVG, PNG or characters."""
@@ -50,7 +54,7 @@ class HeatMap:
     columns: tuple[str, ...]  # what is looked at, from left to right; none: a model without attention
     values_TS: Floats  # NaN: cannot be looked at
     probs_T: tuple[float, ...] | None = None  # how sure the model was of each row
-    signed: bool = False  # effects, below and above 0; else amounts
+    kind: MapKind = "weights"
     caption: str = ""
 
     def __post_init__(self) -> None:
@@ -67,9 +71,12 @@ class HeatMap:
         if np.isinf(self.values_TS).any():
             raise ValueError("a heat map has no colour for infinity; NaN stands for what cannot be looked at")
         if not self.signed and (self.values_TS < 0).any():
-            raise ValueError(
-                f"{np.nanmin(self.values_TS)} is below 0; a map of effects is made with signed=True"
-            )
+            raise ValueError(f"{np.nanmin(self.values_TS)} is below 0; such a map is of scores or of effects")
+
+    @property
+    def signed(self) -> bool:
+        """Whether values are below and above 0."""
+        return self.kind != "weights"
 
     @property
     def note(self) -> str:
@@ -81,6 +88,9 @@ class HeatMap:
     @property
     def top_T(self) -> list[int | None]:
         """The column of the strongest value of each row, `None` where there is no value but 0."""
+        if self.kind == "scores":
+            known_TS = np.where(np.isnan(self.values_TS), -np.inf, self.values_TS)
+            return [int(row.argmax()) if len(row) and np.isfinite(row).any() else None for row in known_TS]
         strength_TS = np.abs(np.nan_to_num(self.values_TS))
         return [int(row.argmax()) if len(row) and row.max() > 0 else None for row in strength_TS]
 
@@ -402,7 +412,8 @@ def _legend(
         if kind == "amounts":
             shapes += _colour_bar(x, y, "weight: the brighter, the more", bounds[False], signed=False)
         elif kind == "effects":
-            shapes += _colour_bar(x, y, "effect: − orange, + purple", bounds[True], signed=True)
+            what = " and ".join(sorted({chart.kind.removesuffix("s") for chart in drawn if chart.signed}))
+            shapes += _colour_bar(x, y, f"{what}: − orange, + purple", bounds[True], signed=True)
         elif kind == "masked":
             shapes += [
                 Label(x, y + 10, "cannot be looked at", _SMALL_SIZE),
@@ -560,10 +571,9 @@ def _description(chart: HeatMap) -> str:
         seen = ""
         if top is not None:
             value = chart.values_TS[place, top]
-            verb, number = (
-                ("is most moved by", f"{value:+.2f}") if chart.signed else ("looks most at", f"{value:.2f}")
-            )
-            seen = f" {verb} {chart.columns[top]} ({number})"
+            verb = {"weights": "looks most at", "scores": "scores highest", "effects": "is most moved by"}
+            number = f"{value:+.2f}" if chart.signed else f"{value:.2f}"
+            seen = f" {verb[chart.kind]} {chart.columns[top]} ({number})"
         sure = f", probability {percent(chart.probs_T[place])}" if chart.probs_T is not None else ""
         said.append(f"{row}{seen}{sure}.")
     if len(chart.rows) > _MAX_TOLD_ROWS:

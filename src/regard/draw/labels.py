@@ -96,3 +96,15 @@ def perplexity(nll: float) -> str:
 def percent(prob: float) -> str:
     """Return a probability as `83 %`, and nothing for one that is not known."""
     return f"{100 * prob:.0f} %" if math.isfinite(prob) else ""
+
+
+def folded(line: str, width: int) -> list[str]:
+    """Return the line, broken between words where it is too wide; what follows is set in."""
+    lines: list[str] = []
+    start = line[: len(line) - len(line.lstrip(" "))]
+    for word in line.strip(" ").split(" "):
+        if lines and display_width(lines[-1]) + 1 + display_width(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(cut(f"  {word}" if lines else f"{start}{word}", width))
+    return lines

@@ -3,6 +3,8 @@
 import base64
 from html import escape
 
+from regard.draw.labels import escaped
+
 _MAX_PAGE_BYTES = 2_000_000
 _FRAME_HEIGHT = 760
 
@@ -14,7 +16,7 @@ def mime_bundle(plain: str, picture: str, page: str | None = None) -> dict[str, 
     tell their numbers to a pointer. Where a viewer takes those away the picture below is what is left.
     """
     image = base64.b64encode(picture.encode()).decode()
-    title = escape(plain.partition("\n")[0], quote=True)
+    title = escaped(plain.partition("\n")[0])
     html = f'<img alt="{title}" style="max-width: 100%" src="data:image/svg+xml;base64,{image}">'
     over, room, note = f'<div style="position: absolute; inset: 0">{picture}</div>', "", ""
     if page is not None and len(page) <= _MAX_PAGE_BYTES:

@@ -17,6 +17,9 @@ from regard.draw.panels import Floats
 
 Colour = Literal["none", "256", "full"]
 
+USUAL_WIDTH = 100
+"""Columns, where nobody says how many there are."""
+
 # Attention is seldom spread evenly: a fifth of the weight on one of thirty tokens is already a look at it.
 _SHADES = " ░▒▓█"
 _SHADE_LIMITS = (0.08, 0.2, 0.4, 0.7)
@@ -130,16 +133,16 @@ def heat_map_lines(chart: HeatMap, width: int, colour: Colour = "none") -> list[
                 for label, values_S, prob in zip(labels, chart.values_TS, sure_T, strict=True)
             ]
         if chart.signed:
-            lines.append(cut(f"largest effect {bound:.3g}", width))
+            lines.append(cut(f"largest {chart.kind.removesuffix('s')} {bound:.3g}", width))
     # Below the map, not beside it: a long caption would keep other maps from standing beside this one.
     lines += _flowing_words(chart.note, min(width, max(_CAPTION_WIDTH, *map(_visible_width, lines))))
     return [line.rstrip(" ") for line in lines]
 
 
-def shades_legend(signed: bool, width: int) -> list[str]:
+def shades_legend(width: int) -> list[str]:
     """Return what the shades of `heat_map_lines` mean, for once below all maps."""
     entries = [f"{shade} from {limit:g}" for shade, limit in zip(_SHADES[1:], _SHADE_LIMITS, strict=True)]
-    return _flowing([*entries, "of the largest effect"] if signed else entries, width)
+    return _flowing([*entries, "of 1, or of the largest number"], width)
 
 
 def side_by_side(blocks: Sequence[list[str]], width: int) -> list[str]:

@@ -2,14 +2,30 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
+from typing import get_args
 
 import numpy as np
 
+from regard.align import Reading
 from regard.config import parse
 from regard.errors import ConfigError, TraceError
-from regard.trace.document import Attention, Beam, Document, Piece
+from regard.trace.document import (
+    Attention,
+    Beam,
+    Document,
+    Kind,
+    MaskOff,
+    Source,
+    Target,
+    perplexity,
+    surfaces,
+    trace_id,
+)
+from regard.trace.interventions import AnyOptions, has_gaussian_window, num_layers_and_heads
+from regard.trace.recorded import is_of_source
+from regard.vocabulary import EOS
 
 _ROW_TOLERANCE = 2e-3
 _CONTEXT_TOLERANCE = 1e-2  # of states that have eleven bits
@@ -28,41 +44,43 @@ def check(trace: Document) -> None:
 
 
 def _problems(trace: Document) -> Iterator[str]:
-    if parse("model", trace.model.options).kind != trace.model.kind:
+    options = parse("model", trace.model.options)
+    if options.kind != trace.model.kind:
         yield "the model's design is of another kind than it says"
     if trace.request.mode != "forced":
         parse("search", trace.request.search)
-    yield from _side("source", trace.source.text, trace.source.pieces)
-    yield from _side("target", trace.target.text, trace.target.pieces)
-    for name, side in (("source", trace.source), ("target", trace.target)):
-        for word in side.words:
-            if not (0 <= word.start < word.end <= len(side.text)):
-                yield f"a {name} word lies outside of the text"
-            if not word.pieces or not all(0 <= piece < len(side.pieces) for piece in word.pieces):
-                yield f"a {name} word has pieces that are not there"
+    if trace.id != trace_id(trace.model, trace.request):
+        yield "its id is not that of its model and request"
+    yield from _side("source", trace.source)
+    yield from _side("target", trace.target)
     yield from _likelihood(trace)
+    yield from _kinds(trace, options)
     for attention in trace.attentions:
         yield from _attention(attention, trace)
-    kinds = [attention.kind for attention in trace.attentions]
-    if len(set(kinds)) < len(kinds):
-        yield "one kind of attention comes twice"
-    yield from _reading(trace)
     yield from _states(trace)
+    yield from _reading(trace)
     if trace.beam is not None:
         yield from _beam(trace.beam, trace)
     yield from _effects(trace)
-    coverage = trace.metrics.coverage
-    if coverage is not None and len(coverage) != len(trace.source.pieces):
-        yield f"the coverage of {len(coverage)} pieces, and the source has {len(trace.source.pieces)}"
 
 
-def _side(name: str, text: str, pieces: Sequence[Piece]) -> Iterator[str]:
+def _side(name: str, side: Source | Target) -> Iterator[str]:
+    text, pieces = side.text, side.pieces
     if not pieces:
         yield f"the {name} has no pieces"
     if "".join(piece.surface for piece in pieces) != text:
         yield f"the surfaces of the {name}'s pieces do not join to its text"
     if not all(0 <= piece.start <= piece.end <= len(text) for piece in pieces):
         yield f"a piece of the {name} lies outside of its text"
+    if [piece.surface for piece in pieces] != surfaces(text, [(piece.start, piece.end) for piece in pieces]):
+        yield f"the surfaces of the {name}'s pieces are not where the pieces are"
+    for word in side.words:
+        if not 0 <= word.start < word.end <= len(text):
+            yield f"a {name} word lies outside of the text"
+        if not word.pieces or not all(0 <= piece < len(pieces) for piece in word.pieces):
+            yield f"a {name} word has pieces that are not there"
+        if sorted(set(word.pieces)) != word.pieces:
+            yield f"a {name} word has its pieces twice, or in another order"
 
 
 def _likelihood(trace: Document) -> Iterator[str]:
@@ -71,7 +89,15 @@ def _likelihood(trace: Document) -> Iterator[str]:
         yield "a probability is above 1"
     if abs(sum(log_probs) - trace.target.log_prob) > _SUM_TOLERANCE * len(log_probs):
         yield "the log-probabilities of the pieces do not sum to that of the translation"
+    if not math.isclose(
+        trace.metrics.perplexity, perplexity(trace.target.log_prob, len(log_probs)), rel_tol=1e-3
+    ):
+        yield "the perplexity is not that of the log-probability"
+    if trace.target.complete != (trace.target.pieces[-1].id == EOS):
+        yield "the translation is complete where it was cut, or cut where it ends"
     for piece in trace.target.pieces:
+        if piece.rank is not None and piece.rank < 1:
+            yield f"piece {piece.piece!r} has rank {piece.rank}"
         best = piece.candidates
         if best is None:
             continue
@@ -81,6 +107,27 @@ def _likelihood(trace: Document) -> Iterator[str]:
             yield "candidates are not in the order of their probability"
         if piece.id in best.ids and abs(best.log_probs[best.ids.index(piece.id)] - piece.log_prob) > 1e-3:
             yield f"piece {piece.piece!r} has two different probabilities"
+
+
+def _kinds(trace: Document, options: AnyOptions) -> Iterator[str]:
+    """Hold every attention against the design and the request: what they say of themselves is not enough."""
+    found = {attention.kind: attention for attention in trace.attentions}
+    if len(found) < len(trace.attentions):
+        yield "one kind of attention comes twice"
+    lifted = any(isinstance(one, MaskOff) for one in trace.request.interventions)
+    for kind in get_args(Kind):
+        wanted, attention = num_layers_and_heads(options, kind), found.get(kind)
+        if (attention is None) != (wanted[0] == 0):
+            yield f"attention {kind!r} and the model's design do not go together"
+        if attention is None:
+            continue
+        shape = attention.log_weights.shape
+        if len(shape) == 4 and 0 not in shape and tuple(shape[:2]) != wanted:
+            yield f"attention {kind!r} has not the design's {wanted[0]} layers of {wanted[1]} heads"
+        if attention.causal != (kind == "decoder" and not lifted):
+            yield f"attention {kind!r} is not masked as the request says"
+        if attention.normalised != (not has_gaussian_window(options)):
+            yield f"attention {kind!r} is not normalised as the design says"
 
 
 def _attention(attention: Attention, trace: Document) -> Iterator[str]:
@@ -122,6 +169,17 @@ def _reading(trace: Document) -> Iterator[str]:
         layers, heads = cross.log_weights.shape[:2]
         if reading.layer not in range(layers) or reading.head not in (None, *range(heads)):
             yield f"there is no layer and head as in {reading}"
+            return
+    coverage = trace.metrics.coverage
+    if (coverage is None) != (reading is None):
+        yield "the coverage and the attention do not go together"
+    if coverage is not None and reading is not None and cross is not None:
+        if len(coverage) != len(trace.source.pieces):
+            yield f"the coverage of {len(coverage)} pieces, and the source has {len(trace.source.pieces)}"
+            return
+        looks_TS = Reading(reading.layer, reading.head, False).look(cross.weights_LNTS.transpose(2, 0, 1, 3))
+        if np.abs(looks_TS.sum(axis=0) - coverage).max() > _ROW_TOLERANCE * len(trace.target.pieces):
+            yield "the coverage is not the sum of the weights"
 
 
 def _states(trace: Document) -> Iterator[str]:
@@ -138,7 +196,6 @@ def _states(trace: Document) -> Iterator[str]:
             largest = max(1.0, float(np.abs(memory_SH).max()))
             if np.abs(weights_TS @ memory_SH - context_TH).max() > _CONTEXT_TOLERANCE * largest:
                 yield "the context is not the weights times the memory"
-    num_pieces = {len(trace.source.pieces), len(trace.target.pieces)}
     num_values = 0
     for name, array in trace.states.items():
         size = math.prod(array.shape)
@@ -147,7 +204,9 @@ def _states(trace: Document) -> Iterator[str]:
             yield "its states have more numbers than any translation"
             return
         value = array.unpack()
-        if value.ndim > 1 and not num_pieces & set(value.shape):
+        rows = trace.source.pieces if is_of_source(name) else trace.target.pieces
+        axis = 1 if value.ndim > 2 and (".self." in name or ".cross." in name) else 0  # after the heads
+        if value.ndim > 1 and not name.endswith(".seen") and value.shape[axis] != len(rows):
             yield f"state {name!r} has shape {array.shape}, and no row for each piece"
         if not np.isfinite(value).all():
             yield f"state {name!r} has numbers that are none"

@@ -4,8 +4,11 @@ Steps, layers, heads, words and pieces are counted from 0. S source pieces and T
 both (the target of a translation that was cut has none); logarithms are natural.
 """
 
+import hashlib
 import json
-from typing import Any, Literal
+import math
+from collections.abc import Sequence
+from typing import Any, Final, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from regard.contract import Floats
 from regard.trace.arrays import Array
 
-FORMAT = "regard-trace/1"
+FORMAT: Final = "regard-trace/1"
 
 Kind = Literal["cross", "encoder", "decoder"]
 
@@ -55,6 +58,13 @@ class LookSo(_Node):
     layer: int | None = Field(None, ge=0)
     head: int | None = Field(None, ge=0)
 
+    @property
+    def in_words(self) -> str:
+        """The change as a person says it, counted from 1."""
+        where = "" if self.layer is None else f", layer {self.layer + 1}"
+        where += "" if self.head is None else f", head {self.head + 1}"
+        return f"step {self.step + 1}{where} looks at {', '.join(f'{weight:g}' for weight in self.weights)}"
+
 
 class HeadOff(_Node):
     """One head says nothing."""
@@ -64,17 +74,32 @@ class HeadOff(_Node):
     layer: int = Field(ge=0)
     head: int = Field(ge=0)
 
+    @property
+    def in_words(self) -> str:
+        """The change as a person says it, counted from 1."""
+        return f"{self.kind}, layer {self.layer + 1}, head {self.head + 1} is off"
+
 
 class MaskOff(_Node):
     """What was said is read again by a decoder that sees the words to come."""
 
     type: Literal["mask_off"] = "mask_off"
 
+    @property
+    def in_words(self) -> str:
+        """The change as a person says it."""
+        return "the decoder sees the words to come"
+
 
 class PositionsOff(_Node):
     """A Transformer does not know where its tokens stand."""
 
     type: Literal["positions_off"] = "positions_off"
+
+    @property
+    def in_words(self) -> str:
+        """The change as a person says it."""
+        return "there are no positions"
 
 
 Intervention = LookSo | HeadOff | MaskOff | PositionsOff
@@ -156,7 +181,8 @@ class Target(_Node):
     """Whether `</s>` was said; otherwise a limit has cut the translation."""
     log_prob: float
     score: float
-    """The log-probability after penalties, by which the search chose."""
+    """The log-probability after penalties, by which the search chose; that of the search, also if the mask
+    was then lifted."""
     flags: list[str]
     """What looks wrong with it, by the names of docs/translating.md."""
 
@@ -266,7 +292,7 @@ class Timing(_Node):
 class Document(_Node):
     """One translation, from the text to every number that decided it."""
 
-    format: Literal["regard-trace/1"] = "regard-trace/1"
+    format: Literal["regard-trace/1"] = FORMAT
     id: str
     """The hash of the model and the request."""
     created: str
@@ -291,6 +317,26 @@ class Document(_Node):
     def to_json(self) -> str:
         """Return the document as JSON."""
         return self.model_dump_json()
+
+
+def trace_id(model: Model, request: Asked) -> str:
+    """Return the id of what this model does on this request."""
+    return hashlib.sha256(f"{model.sha256}{request.model_dump_json()}".encode()).hexdigest()
+
+
+def perplexity(log_prob: float, num_pieces: int) -> float:
+    """Return how many pieces were as likely as the right one, in the mean."""
+    return math.exp(min(-log_prob / num_pieces, 700))  # beyond it there is no float
+
+
+def surfaces(text: str, spans: Sequence[tuple[int, int]]) -> list[str]:
+    """Return for each piece the characters that it adds to the text; the last one has what is left."""
+    added, place = [], 0
+    for number, (_, end) in enumerate(spans):
+        end = len(text) if number == len(spans) - 1 else max(place, end)
+        added.append(text[place:end])
+        place = end
+    return added
 
 
 def schema() -> str:

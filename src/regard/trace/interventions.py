@@ -40,6 +40,13 @@ def num_layers_and_heads(options: AnyOptions, kind: Kind) -> tuple[int, int]:
     return (1, 1) if kind == "cross" and options.attention.kind != "none" else (0, 0)
 
 
+def has_gaussian_window(options: AnyOptions) -> bool:
+    """Tell whether the weights of a row are less than 1 in all (Luong et al. 2015, eq. 10)."""
+    if options.kind == "transformer" or options.attention.kind == "none":
+        return False
+    return options.attention.window.kind == "local-p"
+
+
 def _check_row(one: LookSo, options: AnyOptions, source_pieces: Sequence[str]) -> None:
     if not num_layers_and_heads(options, "cross")[0]:
         raise ConfigError("this model has no attention to force")

@@ -36,18 +36,20 @@ from regard.text.normalize import Normalized, trace_normalize
 from regard.text.segment import Ids
 from regard.text.words import Span, match_pieces, words
 from regard.trace import document
-from regard.trace.document import Attention, Intervention, Kind, LookSo, MaskOff
+from regard.trace.document import Attention, Intervention, Kind, LookSo, MaskOff, surfaces, trace_id
 from regard.trace.effects import erasure, only_looks
-from regard.trace.interventions import check, num_layers_and_heads, probe_maker
+from regard.trace.interventions import check, has_gaussian_window, num_layers_and_heads, probe_maker
+from regard.trace.mechanics import internals
 from regard.trace.recorded import LEAST_LOG_PROB, Recorded, read_again
 from regard.trace.views import Trace
-from regard.vocabulary import EOS
+from regard.vocabulary import EOS, FIRST_BYTE, NUM_RESERVED
 
 MAX_PIECES = 200
 """A text, or a given translation, of more is refused: nobody could see anything in its picture."""
 MAX_PIECES_WITH_STATES = 60
 """Of more only the attention is kept."""
 
+_MAX_INTERNAL_WIDTH = 768  # of all layers together: of wider models q, k and v of one layer are kept
 _NUM_CANDIDATES = 10
 _NUM_DROPPED = 5  # of the beam, in each step
 _GATES = tuple(
@@ -124,6 +126,8 @@ class Tracer:
         adds what each source word does, `gates` the gates of the cells, `record` further names or patterns
         of docs/models.md. The translation is the model's own: nothing is tried again, as `translate` may.
         """
+        if isinstance(record, str):
+            raise TypeError("record takes a list of names; put the one name into brackets")
         source, ids = self._read(text)
         check(interventions, self.model.options, self._pieces("source", (*ids.tolist(), EOS)))
         if gates and self.model.options.kind == "recurrent":
@@ -134,7 +138,8 @@ class Tracer:
             engine = Tampered(engine, probe_maker(interventions, whole=False))
         decoder = Decoder(engine, self.model.tokenizers, self._reading)
         started = time.perf_counter()
-        said, tree, forced = _found(decoder, ids, asked)
+        found = _found(decoder, ids, asked)
+        said = found.said
         _check_steps(interventions, len(said.log_probs))
         searched = time.perf_counter()
         detailed = max(len(ids), len(said.ids)) < MAX_PIECES_WITH_STATES
@@ -152,22 +157,24 @@ class Tracer:
         recorded = time.perf_counter()
         answer = _Answer(*decoder.describe(source, ids, said, []))
         trace = Trace(
-            id=hashlib.sha256(f"{self.about.sha256}{asked.model_dump_json()}".encode()).hexdigest(),
+            id=trace_id(self.about, asked),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             generator=f"regard {regard.__version__}",
             model=self.about,
             request=asked,
             source=self._source(text, ids, answer.part),
-            target=self._target(answer, said, seen, forced, self._flags(source, ids, said, answer)),
+            target=self._target(answer, said, seen, found.forced, self._flags(source, ids, said, answer)),
             attentions=self._attentions(seen, interventions),
             states=seen.states(),
-            beam=None if tree is None else self._beam(tree, said, asked.search["beam_size"]),
+            beam=None if found.tree is None else self._beam(found.tree, said, asked.search["beam_size"]),
             effects=None,
             metrics=_metrics(said),
             timing=document.Timing(
                 search=_ms(searched - started), record=_ms(recorded - searched), effects=None
             ),
-            warnings=self._warnings(decoder, source, ids, said, detailed),
+            warnings=self._warnings(
+                decoder, source, ids, said, detailed=detailed, forced=asked.forced is not None
+            ),
         )
         if effects and detailed:
             whole = self._engine
@@ -190,7 +197,11 @@ class Tracer:
         """The names of the states that are always kept."""
         options = self.model.options
         if options.kind == "transformer":
-            return ("memory", f"decoder.{options.num_decoder_layers - 1}.cross.output", "readout")
+            last = options.num_decoder_layers - 1
+            layers = range(last + 1) if (last + 1) * options.hidden_size <= _MAX_INTERNAL_WIDTH else ()
+            read = self.about.reading.layer if self.about.reading else last
+            shown = internals(options, layers or [read])
+            return ("memory", f"decoder.{last}.cross.output", "readout", *shown)
         last = options.num_layers - 1
         return (
             "source.embedded",
@@ -266,7 +277,7 @@ class Tracer:
         if options.kind == "recurrent":
             if options.attention.kind == "none":
                 return []
-            sums_to_one = options.attention.window.kind != "local-p"
+            sums_to_one = not has_gaussian_window(options)
             return [seen.attention("cross", ["attention"], causal=False, normalised=sums_to_one)]
         lifted = any(isinstance(one, MaskOff) for one in interventions)
         names: dict[Kind, str] = {
@@ -290,18 +301,30 @@ class Tracer:
         return list(judge(judged).flags)
 
     def _warnings(
-        self, decoder: Decoder, source: Normalized, ids: Ids, said: Hypothesis, detailed: bool
+        self,
+        decoder: Decoder,
+        source: Normalized,
+        ids: Ids,
+        said: Hypothesis,
+        *,
+        detailed: bool,
+        forced: bool,
     ) -> list[str]:
         warnings = []
         if decoder.is_foreign(source.text, ids):
             warnings.append("the text is unlike what the model has learnt: another language or script?")
+        unknown = [FIRST_BYTE <= id < NUM_RESERVED for id in said.ids]
+        if forced and sum(unknown) > max(3, len(unknown) // 3):
+            warnings.append("the translation is unlike what the model has learnt to say")
         if self.model.split_above is not None and len(ids) > self.model.split_above:
             warnings.append(
                 f"`translate` would split this text: the model has learnt from texts of up to "
                 f"{self.model.split_above} pieces"
             )
         if not detailed:
-            warnings.append(f"above {MAX_PIECES_WITH_STATES} pieces only the attention is kept, no states")
+            warnings.append(
+                f"above {MAX_PIECES_WITH_STATES} pieces only the attention is kept: no states, no effects"
+            )
         if not said.complete:
             warnings.append("the translation did not come to an end and was cut")
         return warnings
@@ -339,7 +362,7 @@ class Tracer:
 
     def _source(self, text: str, ids: Ids, part: Part) -> document.Source:
         text, spans, all_ids = _safe(text), part.source_spans, (*ids.tolist(), EOS)
-        pieces = zip(self._pieces("source", all_ids), all_ids, _surfaces(text, spans), spans, strict=True)
+        pieces = zip(self._pieces("source", all_ids), all_ids, surfaces(text, spans), spans, strict=True)
         return document.Source(
             text=text,
             pieces=[
@@ -359,7 +382,7 @@ class Tracer:
         ids = (*said.ids, EOS) if said.complete else said.ids
         chosen_T1 = log_prob_TV[np.arange(len(ids)), ids][:, None]
         rank_T = 1 + (log_prob_TV > chosen_T1).sum(axis=1)
-        surfaces, names = _surfaces(text, spans), self._pieces("target", ids)
+        added, names = surfaces(text, spans), self._pieces("target", ids)
         pieces = []
         for step, id in enumerate(ids):
             best = best_TK[step].tolist()
@@ -372,7 +395,7 @@ class Tracer:
                 document.Said(
                     piece=names[step],
                     id=id,
-                    surface=surfaces[step],
+                    surface=added[step],
                     start=spans[step][0],
                     end=spans[step][1],
                     log_prob=_short(said.log_probs[step]),
@@ -424,13 +447,21 @@ def _check_names(record: Sequence[str], seen: Recorded) -> None:
             raise ConfigError(f"this model computes nothing named {pattern!r}; see docs/models.md")
 
 
-def _found(decoder: Decoder, ids: Ids, asked: document.Asked) -> tuple[Hypothesis, Tree | None, list[bool]]:
-    """Return the translation, the tree of its search, and which of its pieces were given."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The translation, which of its pieces were given, and the tree of its search."""
+
+    said: Hypothesis
+    forced: list[bool]
+    tree: Tree | None
+
+
+def _found(decoder: Decoder, ids: Ids, asked: document.Asked) -> _Found:
     target = decoder.tokenizers.target
     if asked.forced is not None:
         given = target.encode_batch([asked.forced])[0]
         (said,) = decoder.force([ids], [given])
-        return said, None, [True] * len(said.log_probs)
+        return _Found(said, [True] * len(said.log_probs), None)
     start = np.empty(0, np.int64)
     if asked.prefix:
         start = target.encode_batch([asked.prefix])[0].astype(np.int64)
@@ -438,17 +469,7 @@ def _found(decoder: Decoder, ids: Ids, asked: document.Asked) -> tuple[Hypothesi
     tree = Tree(_NUM_DROPPED) if asked.mode == "beam" else None
     (found,) = decoder.search([ids], options, 1, [start] if len(start) else None, tree)
     said = found.hypotheses[0]
-    return said, tree, [step < len(start) for step in range(len(said.log_probs))]
-
-
-def _surfaces(text: str, spans: Sequence[Span]) -> list[str]:
-    """Return for each piece the characters that it adds to the text; the last one has what is left."""
-    surfaces, place = [], 0
-    for number, (_, end) in enumerate(spans):
-        end = len(text) if number == len(spans) - 1 else max(place, end)
-        surfaces.append(text[place:end])
-        place = end
-    return surfaces
+    return _Found(said, [step < len(start) for step in range(len(said.log_probs))], tree)
 
 
 def _words(text: str, spans: Sequence[Span], num_pieces: int) -> list[document.Word]:
@@ -469,11 +490,11 @@ def _words(text: str, spans: Sequence[Span], num_pieces: int) -> list[document.W
 
 
 def _metrics(said: Hypothesis) -> document.Metrics:
-    perplexity = math.exp(min(-said.log_prob / len(said.log_probs), 700))
+    how_perplexed = document.perplexity(said.log_prob, len(said.log_probs))
     looks_TS = said.attention_TS.astype(float)
     if not looks_TS.shape[1]:
         return document.Metrics(
-            perplexity=perplexity,
+            perplexity=how_perplexed,
             coverage=None,
             coverage_penalty=None,
             coverage_deviation=None,
@@ -483,7 +504,7 @@ def _metrics(said: Hypothesis) -> document.Metrics:
     coverage_S = looks_TS.sum(axis=0)
     shares_TS = looks_TS / np.maximum(coverage_S, 1e-12)
     return document.Metrics(
-        perplexity=perplexity,
+        perplexity=how_perplexed,
         coverage=[_short(one) for one in coverage_S],
         coverage_penalty=float(np.log(np.clip(coverage_S, 1e-4, 1)).sum()),
         coverage_deviation=float(-np.log1p((1 - coverage_S) ** 2).mean()),

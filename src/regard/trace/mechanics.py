@@ -4,7 +4,7 @@ A card says what is computed and which recorded numbers show it; it holds no num
 and the page show the same cards, for any step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -12,9 +12,10 @@ import numpy as np
 
 from regard.config import RecurrentOptions, TransformerOptions
 from regard.contract import Floats
-from regard.draw.labels import cut, display_width, pad_right, printable
+from regard.draw.labels import cut, display_width, folded, pad_right, printable
 from regard.errors import ConfigError
 from regard.trace.document import Document
+from regard.vocabulary import BOS, RESERVED
 
 Form = Literal["vector", "vectors", "weighted", "products", "scores", "weights", "candidates"]
 
@@ -49,11 +50,11 @@ class Card:
 
 
 _SCORES = {
-    "dot": "e_i = s · h_i",
-    "scaled-dot": "e_i = s · h_i / √n",
-    "general": "e_i = s · W_a h_i",
-    "additive": "e_i = v_a · tanh(W_a s + U_a h_i + b_a)",
-    "location": "e_i = (W_a s)_i, whatever stands at i",
+    "dot": "e_i = {s} · h_i",
+    "scaled-dot": "e_i = {s} · h_i / √n",
+    "general": "e_i = {s} · W_a h_i",
+    "additive": "e_i = v_a · tanh(W_a {s} + U_a h_i + b_a)",
+    "location": "e_i = (W_a {s})_i, whatever stands at i",
 }
 _WINDOWS = {
     "global": "α_i = exp(e_i) / Σ_j exp(e_j)",
@@ -67,6 +68,13 @@ _CELLS = {
 }
 
 
+_GATES = {
+    "gru": {"z": "update", "r": "reset", "s~": "candidate"},
+    "lstm": {"i": "input", "f": "forget", "o": "output", "g": "candidate", "c_t": "memory"},
+    "rnn": {},
+}
+
+
 def cards(trace: Document) -> list[Card]:
     """Return the cards of the model: Luong's six steps, Bahdanau's four, the Transformer's six."""
     if trace.model.kind == "transformer":
@@ -76,6 +84,11 @@ def cards(trace: Document) -> list[Card]:
     state = Show("s_t", "vector", f"decoder.{last}.state")
     says = Card("says", None, "the next word", "p = softmax(W_o readout)", (Show("p", "candidates"),))
     fed = Show("e(y_{t-1})", "vector", "target.embedded")
+    gates = tuple(
+        Show(symbol, "vector", name)
+        for symbol, gate in _GATES[options["cell"]].items()
+        if (name := f"decoder.{last}.{gate}") in trace.states
+    )
     if attention["kind"] == "none":
         context = Show("c", "vector", "decoder.summary")
         return [
@@ -86,16 +99,15 @@ def cards(trace: Document) -> list[Card]:
                 "c = the encoder's last state, the same at every step",
                 (context, Show("s_0", "vector", f"decoder.{last}.start")),
             ),
-            Card("cell", 2, "step", _CELLS[options["cell"]], (fed, state)),
+            Card("cell", 2, "step", _CELLS[options["cell"]], (fed, *gates, state)),
             says,
         ]
+    query = "s_{t-1}" if attention["kind"] == "attend-then-step" else "s_t"
     score = Card(
         "score",
         1,
         "score every source state",
-        _SCORES[attention["scorer"]["kind"]].replace(
-            " s", " s_{t-1}" if attention["kind"] == "attend-then-step" else " s_t"
-        ),
+        _SCORES[attention["scorer"]["kind"]].format(s=query),
         (
             Show(
                 "s_{t-1}" if attention["kind"] == "attend-then-step" else "s_t", "vector", "attention.query"
@@ -121,7 +133,7 @@ def cards(trace: Document) -> list[Card]:
             4,
             "step, with the context beside the last word",
             _CELLS[options["cell"]] + ", x = [e(y_{t-1}); c_t]",
-            (fed, state),
+            (fed, *gates, state),
         )
         return [score, weigh, mix, step, says]
     both = Card(
@@ -179,12 +191,12 @@ def _transformer() -> list[Card]:
     ]
 
 
-def internals(options: RecurrentOptions | TransformerOptions, layer: int | None) -> tuple[str, ...]:
-    """Return what must be recorded beside the usual for the cards of one layer."""
+def internals(options: RecurrentOptions | TransformerOptions, layers: Iterable[int]) -> tuple[str, ...]:
+    """Return what the cards of some layers show beside the usual states."""
     if options.kind != "transformer":
         return ()
-    layer = options.num_decoder_layers - 1 if layer is None else layer
-    return tuple(f"decoder.{layer}.cross.{name}" for name in ("query", "keys", "values", "heads"))
+    names = ("query", "keys", "values", "heads")
+    return tuple(f"decoder.{layer}.cross.{name}" for layer in layers for name in names)
 
 
 def cards_json(trace: Document) -> list[dict[str, Any]]:
@@ -203,21 +215,27 @@ def step_lines(
         )
     reading = trace.model.reading
     layer = (reading.layer if reading else 0) if layer is None else layer
-    head = ((reading.head if reading else 0) or 0) if head is None else head
+    if head is None:  # one must be shown, and where nothing tells which it is the first
+        head = (reading.head or 0) if reading and reading.layer == layer else 0
     cross = trace.attention("cross")
     if cross is not None and not (
         layer in range(cross.log_weights.shape[0]) and head in range(cross.log_weights.shape[1])
     ):
         raise ConfigError(f"there is no layer {layer + 1}, head {head + 1} in this model")
-    fed = "<s>" if step == 0 else pieces[step - 1].piece
+    fed = RESERVED[BOS] if step == 0 else pieces[step - 1].piece
     where = f", layer {layer + 1}, head {head + 1}" if trace.model.kind == "transformer" else ""
     lines = [
         f"step {step + 1} of {len(pieces)}{where}: reads {printable(fed)!r}, says "
         f"{printable(pieces[step].piece)!r} with probability {np.exp(pieces[step].log_prob):.3f}"
     ]
+    if reading is not None and reading.shifted:
+        lines.append(
+            f"(the heat map has for this piece the look of step {min(step + 2, len(pieces))}, which reads it)"
+        )
+    lines = [part for line in lines for part in folded(line, width)]
     for card in cards(trace):
         number = "   " if card.number is None else f"{card.number}. "
-        lines += ["", f"{number}{card.title}: {card.formula}"]
+        lines += ["", *folded(f"{number}{card.title}: {card.formula}", width)]
         for show in card.shows:
             lines += [f"   {line}" for line in _shown(trace, show, step, layer, head, width - 3)]
     return [cut(line, width) for line in lines]
@@ -281,7 +299,7 @@ def _vectors(trace: Document, show: Show, step: int, layer: int, head: int, widt
     if "{l}" in show.name:
         value = value[head]
     if show.form == "vector":
-        return [f"{show.symbol} = {_vector(value if value.ndim == 1 else value[step])}"]
+        return [_vector(f"{show.symbol} =", value if value.ndim == 1 else value[step], width)]
     weights = trace.attention("cross")
     assert weights is not None
     weights_S = weights.weights_LNTS[layer, head, step]
@@ -291,13 +309,19 @@ def _vectors(trace: Document, show: Show, step: int, layer: int, head: int, widt
     rest = len(value) - len(seen)
     names = [printable(trace.source.pieces[place].piece) for place in seen]
     lines = [
-        f"{show.symbol} of {pad_right(cut(name, _MAX_LABEL), 10)} = {_vector(value[place])}"
+        _vector(f"{show.symbol} of {pad_right(cut(name, 10), 10)} =", value[place], width)
         for name, place in zip(names, seen, strict=True)
     ]
     return [*lines, f"… and of {rest} others"] if rest > 0 else lines
 
 
-def _vector(values: Floats) -> str:
-    shown = " ".join(f"{value:.3f}" for value in values[:_NUM_SHOWN])
-    more = f" … {values[-1]:.3f}" if len(values) > _NUM_SHOWN else ""
-    return f"[{shown}{more}]  {len(values)} numbers, length {float(np.linalg.norm(values)):.3f}"
+def _vector(name: str, values: Floats, width: int) -> str:
+    """Return the first numbers of a vector, as many as fit, how many there are, and its length."""
+    about = f"{len(values)} numbers, length {float(np.linalg.norm(values)):.3f}"
+    for num_shown in range(min(_NUM_SHOWN, len(values)), 0, -1):
+        shown = " ".join(f"{value:.3f}" for value in values[:num_shown])
+        more = f" … {values[-1]:.3f}" if len(values) > num_shown else ""
+        line = f"{name} [{shown}{more}]  {about}"
+        if display_width(line) <= width:
+            return line
+    return f"{name} {about}"

@@ -25,6 +25,11 @@ _BY_STEP = ("attention.inner",)  # has three axes and is yet of one step
 _OF_SOURCE = ("source.", "encoder.", "memory", "attention.keys", "decoder.summary")
 
 
+def is_of_source(name: str) -> bool:
+    """Tell whether a quantity has a row for each source piece, and not for each step."""
+    return name.startswith(_OF_SOURCE) or (".cross." in name and name.endswith((".keys", ".values")))
+
+
 def read_again(
     engine: Engine[Any],
     ids: Ids,
@@ -37,14 +42,11 @@ def read_again(
     recorder = Recorder("*.scores", "*.weights", "*.seen", *kept)
     probe = together(probe_maker(interventions, whole=True)(), recorder) if interventions else recorder
     forced = engine.force(batch, probe)
-    num_steps = len(said.log_probs)
     assert batch.target_out_BT is not None
     wanted = Recorder(*kept)
     return Recorded(
         recorder,
         tuple(name for name in recorder if kept and wanted.wants(name)),
-        len(ids) + 1,
-        num_steps,
         np.maximum(target_log_probs(forced.logits_BTV, batch.target_out_BT)[0], LEAST_LOG_PROB),
         forced.logits_BTV[0],
         forced.attention_BTLNS[0],
@@ -68,8 +70,6 @@ class Recorded:
 
     recorder: Recorder
     kept: tuple[str, ...]
-    num_source: int
-    num_steps: int
     log_prob_T: NDArray[np.float64]
     logits_TV: Floats
     cross_TLNS: Floats

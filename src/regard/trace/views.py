@@ -15,9 +15,10 @@ from pydantic import ValidationError
 from regard.align import Reading, to_words
 from regard.contract import Floats
 from regard.draw.heatmap import HeatMap, heat_maps_svg
+from regard.draw.labels import printable
 from regard.draw.notebook import mime_bundle
 from regard.draw.plots import heat_maps_png
-from regard.draw.terminal import Colour, heat_map_lines
+from regard.draw.terminal import USUAL_WIDTH, Colour, heat_map_lines
 from regard.errors import ConfigError, OutputError, TraceError
 from regard.files import writing
 from regard.text.words import PieceWords
@@ -28,7 +29,6 @@ from regard.viewer.page import page
 from regard.vocabulary import BOS, RESERVED
 
 _MAX_BYTES = 100_000_000  # of a trace file
-_TERMINAL_WIDTH = 100
 By = Literal["words", "pieces"]
 Measure = Literal["weights", "scores", "erasure"]
 Form = Literal["json", "html", "svg", "png", "csv"]
@@ -67,6 +67,8 @@ class Trace(Document):
         title: str | None = None,
     ) -> HeatMap:
         """Return the picture of where each word came from, or of one attention, as numbers with names."""
+        if measure not in get_args(Measure) or by not in get_args(By):
+            raise ConfigError(f"{measure!r} by {by!r} is not valid; see docs/showing.md")
         if measure == "erasure":
             return self._erasure_map(by, title)
         values_TS, kind = self._values(which, measure), which.kind if which else "cross"
@@ -86,8 +88,8 @@ class Trace(Document):
             columns=columns if values_TS.shape[1] else (),
             values_TS=values_TS.astype(float),
             probs_T=self._probs(by) if kind == "cross" else None,
-            signed=measure == "scores",
-            caption=self._caption(),
+            kind="scores" if measure == "scores" else "weights",
+            caption=self._caption(aligned=which is None and measure == "weights"),
         )
 
     def _values(self, which: Which | None, measure: Measure) -> Floats:
@@ -116,7 +118,12 @@ class Trace(Document):
 
     def _erasure_map(self, by: By, title: str | None) -> HeatMap:
         if self.effects is None:
-            raise ConfigError("this trace has no effects; make it with them")
+            why = (
+                "the text or its translation is too long for them"
+                if self.request.effects
+                else "none were asked for"
+            )
+            raise ConfigError(f"this trace has no effects: {why}")
         rows = self._unit_names("target", by)
         values = np.array(self.effects.erasure, np.float32).reshape(len(self.target.pieces), -1)
         if by == "words":
@@ -127,7 +134,7 @@ class Trace(Document):
             rows=rows,
             columns=names,
             values_TS=values.astype(float),
-            signed=True,
+            kind="effects",
             caption=self._caption(),
         )
 
@@ -169,16 +176,37 @@ class Trace(Document):
         return tuple(math.exp(min(sum(log_probs[piece] for piece in unit), 0)) for unit in units)
 
     def _title(self, which: Which | None, measure: Measure) -> str:
-        if which is None:
+        """Return the model and, if not simply the alignment, which of its numbers these are."""
+        scores = ", scores" if measure == "scores" else ""
+        if which is None and measure == "weights":
             return self.model.label
+        return f"{self.model.label}: {self._place(which)}{scores}"
+
+    def _place(self, which: Which | None) -> str:
+        """Return an attention in words; None is the one that aligns best."""
+        reading = self.model.reading
+        if which is None and reading is not None:
+            which = Which("cross", reading.layer, reading.head)
+        which = which or Which()
         layer = "all layers" if which.layer is None else f"layer {which.layer + 1}"
         head = "mean of heads" if which.head is None else f"head {which.head + 1}"
         kind = {"cross": "to the source", "encoder": "encoder", "decoder": "decoder"}[which.kind]
-        return f"{self.model.label}: {kind}, {layer}, {head}" + (", scores" if measure == "scores" else "")
+        return f"{kind}, {layer}, {head}" if self.model.kind == "transformer" else kind
 
-    def _caption(self) -> str:
-        changed = len(self.request.interventions)
-        return f"with {changed} intervention{'s' if changed > 1 else ''}" if changed else ""
+    def _caption(self, *, aligned: bool = False) -> str:
+        """Return what a reader of the picture has to know: whose words these are, and whose looks."""
+        notes = []
+        reading = self.model.reading
+        if aligned and reading is not None and self.model.kind == "transformer":
+            notes.append(self._place(None))
+        if aligned and reading is not None and reading.shifted:
+            notes.append("each row is the look of the step that reads the word, one after it was said")
+        if self.request.mode == "forced":
+            notes.append("the translation was given")
+        if self.request.prefix:
+            notes.append(f"it had to begin with {self.request.prefix!r}")
+        notes += [one.in_words for one in self.request.interventions]
+        return "; ".join(notes)
 
     def to_svg(self, which: Which | None = None, by: By = "words", measure: Measure = "weights") -> str:
         """Return the heat map as an SVG document."""
@@ -213,12 +241,12 @@ class Trace(Document):
         with writing(Path(path)) as (stream,):
             stream.write(data)
 
-    def lines(self, width: int = _TERMINAL_WIDTH, colour: Colour = "none", **view: Any) -> list[str]:
+    def lines(self, width: int = USUAL_WIDTH, colour: Colour = "none", **view: Any) -> list[str]:
         """Return the heat map in characters."""
         return heat_map_lines(self.heat_map(**view), width, colour)
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.source.text} → {self.target.text}", *self.lines()])
+        return "\n".join([printable(f"{self.source.text} → {self.target.text}"), *self.lines()])
 
     def __repr__(self) -> str:
         return f"<Trace {self.source.text!r} → {self.target.text!r}>"

@@ -1,7 +1,7 @@
 // Arrays of a trace: base64 of zlib of little-endian numbers, as regard/trace/arrays.py packs them.
 
 const SIZES = { f2: 2, f4: 4, u2: 2 };
-const MAX_VALUES = 20_000_000;
+const MAX_VALUES = 11_000_000; // as in regard/trace/arrays.py
 const UNSEEN = 65535;
 
 /** Numbers in row-major order and their shape. */

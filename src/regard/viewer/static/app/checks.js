@@ -26,7 +26,7 @@ function* text(side, { text, pieces, words }) {
   if (!pieces.length || pieces.map((piece) => piece.surface).join("") !== text) yield { key: "surfaces", detail: side };
   const outside = ({ start, end }) => !(0 <= start && start <= end && end <= length);
   if (pieces.some(outside)) yield { key: "outside", detail: side };
-  if (words.some((word) => outside(word) || word.pieces.some((piece) => !(piece in pieces))))
+  if (words.some((word) => outside(word) || word.pieces.some((piece) => !Number.isInteger(piece) || piece < 0 || piece >= pieces.length)))
     yield { key: "outside", detail: side };
 }
 

@@ -35,6 +35,9 @@ export function draw({ trace, cards, state, id }) {
       { class: "row-of" },
       h("h2", { id: `${id}-mechanics` }, t("mechanics", { step: state.step + 1 })),
       h("span", { class: "hint" }, where),
+      state.view === "alignment" && trace.model.reading?.shifted
+        ? h("span", { class: "hint" }, t("mechanics.shifted"))
+        : null,
     ),
     h(
       "ol",

@@ -110,7 +110,7 @@ function actions(trace, store) {
 function limited(trace, state, last) {
   const whole = (value, size) => (Number.isInteger(value) && value >= 0 && value < size ? value : null);
   const next = { ...state, step: Math.min(last, Math.max(0, Number.isInteger(state.step) ? state.step : 0)) };
-  if (next.view !== "alignment" && !(next.view in trace.attentions)) next.view = "alignment";
+  if (next.view !== "alignment" && !Object.hasOwn(trace.attentions, next.view)) next.view = "alignment";
   const [layers, heads] = trace.attentions[next.view]?.logs.shape ?? [0, 0];
   next.layer = whole(next.layer, layers);
   next.head = next.layer === null ? null : whole(next.head, heads);
