@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import regard
-from regard.evaluate import score
+from regard.evaluate.scores import score
 from regard.guard import Said, judge
 from regard.translate import Translator
 

@@ -20,7 +20,7 @@ from regard.contract import Floats
 from regard.corpus.batches import Batches, Share, resample
 from regard.corpus.read import open_corpus, sample_pairs
 from regard.corpus.store import build_store
-from regard.evaluate import score
+from regard.evaluate.scores import score
 from regard.model.build import build_model, export_arrays
 from regard.model.engine import batch_loss
 from regard.model.noise import Noise

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -12,8 +13,21 @@ from scripted import Scripted, one_after_another, straight
 from small import random_engine, shrink
 
 import regard.decode
-from regard.align import USUAL_READING, Reading, WordWeights, hard_links, to_words
+from regard.align import (
+    USUAL_READING,
+    AlignmentScore,
+    GoldLinks,
+    Reading,
+    WordWeights,
+    aer_interval,
+    hard_links,
+    read_gold,
+    score_links,
+    symmetrise,
+    to_words,
+)
 from regard.config import CharacterOptions, WordOptions
+from regard.errors import CorpusError
 from regard.model.presets import PRESETS
 from regard.result import Alternative, Part, Translation
 from regard.text.tokenizer import TokenizerPair
@@ -297,3 +311,153 @@ def test_a_blank_text_is_plain_json_too():
     )
     assert with_others.to_json()["alternatives"] == [{"text": "c", "score": -2.0, "log_prob": -2.0}]
     assert with_others.to_json()["uncovered"] == [[0, 1]]
+
+
+# Two directions into one.
+
+PHARAOHS = st.frozensets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14)
+
+
+def grown_by_the_book(forward, backward):
+    """The pseudo-code of Koehn et al. 2005, figure 1, word for word."""
+    alignment = forward & backward
+    neighbouring = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+
+    def aligned(e=None, f=None):
+        return any((e is None or a == e) and (f is None or b == f) for a, b in alignment)
+
+    added = True
+    while added:
+        added = False
+        for e, f in itertools.product(range(7), range(7)):
+            if (e, f) in alignment:
+                for down, right in neighbouring:
+                    e_new, f_new = e + down, f + right
+                    if (not aligned(e=e_new) or not aligned(f=f_new)) and (
+                        e_new,
+                        f_new,
+                    ) in forward | backward:
+                        alignment = alignment | {(e_new, f_new)}
+                        added = True
+    grown = alignment
+    for one in (forward, backward):
+        for e_new, f_new in itertools.product(range(7), range(7)):
+            if not aligned(e=e_new) and not aligned(f=f_new) and (e_new, f_new) in one:
+                alignment = alignment | {(e_new, f_new)}
+    return grown, alignment
+
+
+@settings(max_examples=150, deadline=None)
+@given(PHARAOHS, PHARAOHS)
+def test_growing_equals_the_pseudo_code(forward, backward):
+    grown, final = grown_by_the_book(forward, backward)
+    assert symmetrise(forward, backward, "grow-diag") == grown
+    assert symmetrise(forward, backward, "grow-diag-final-and") == final
+    assert symmetrise(forward, backward, "intersection") == forward & backward
+    assert symmetrise(forward, backward, "union") == forward | backward
+    assert forward & backward <= grown <= final <= forward | backward
+
+
+def test_growing_by_hand():
+    forward, backward = {(0, 0), (1, 1), (1, 2), (4, 4)}, {(0, 0), (1, 1), (2, 2), (5, 4)}
+    # (1, 2) touches (1, 1) and joins target 2; (2, 2) touches it and joins source 2; (4, 4) touches nothing.
+    assert symmetrise(forward, backward, "grow-diag") == {(0, 0), (1, 1), (1, 2), (2, 2)}
+    # Then (4, 4), whose words are both free; after it (5, 4) is not, for target 4 is taken.
+    assert symmetrise(forward, backward, "grow-diag-final-and") == {(0, 0), (1, 1), (1, 2), (2, 2), (4, 4)}
+
+
+def test_without_common_links_only_the_last_step_adds():
+    assert symmetrise({(0, 0)}, {(1, 1)}, "grow-diag") == frozenset()
+    assert symmetrise({(0, 0)}, {(1, 1)}, "grow-diag-final-and") == {(0, 0), (1, 1)}
+
+
+# Gold alignments.
+
+
+def gold_file(tmp_path, text):
+    path = tmp_path / "gold.align"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_gold_of_a_line_a_sentence_is_read(tmp_path):
+    gold = read_gold(gold_file(tmp_path, "0-0 1p2 3?1\n\n2-2\n"))
+    assert [one.sure for one in gold] == [{(0, 0)}, set(), {(2, 2)}]
+    assert [one.possible for one in gold] == [{(0, 0), (1, 2), (3, 1)}, set(), {(2, 2)}]
+    assert read_gold(gold_file(tmp_path, "1-1 2p3\n"), counted_from=1) == [
+        GoldLinks(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))
+    ]
+    assert gold[0].flipped().possible == {(0, 0), (2, 1), (1, 3)}
+
+
+def test_gold_of_a_line_a_link_is_read(tmp_path):
+    path = gold_file(tmp_path, "0001 1 1 S\n0001 2 3 P\n0003 4 4\n")
+    gold = read_gold(path, counted_from=1)
+    assert [one.sure for one in gold] == [{(0, 0)}, set(), {(3, 3)}]
+    assert [one.possible for one in gold] == [{(0, 0), (1, 2)}, set(), {(3, 3)}]
+    assert len(read_gold(path, counted_from=1, lengths=[(4, 4)] * 5)) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "counted_from", "message"),
+    [
+        ("0-0\n1-1 2:3\n", 0, "gold.align, line 2: '2:3' is not a gold link"),
+        ("1-1\n0-1\n", 1, "line 2: '0-1' has a number 0 where counting starts at 1"),
+        ("0-0\n0-0 3-1\n", 0, "line 2: '3-1' is out of range: the sentences have 3 and 2 words"),
+        ("0-0\n0-2\n", 0, "line 2: '0-2' is out of range"),
+        ("0-0\n", 0, "has 1 lines for 2 sentence pairs"),
+        ("0-0\n0-0\n0-0\n", 0, "line 3: '0-0' is of sentence 3, and there are 2"),
+        ("1 1 1 S\n1 2 2 X\n", 1, "line 2: '1 2 2 X' is not a gold link; write sentence"),
+        ("1 1 1 S\n9 1 1 S\n", 1, "is of sentence 9, and there are 2"),
+    ],
+)
+def test_gold_that_does_not_fit_is_an_error_with_its_line(tmp_path, text, counted_from, message):
+    with pytest.raises(CorpusError, match=re.escape(message)):
+        read_gold(gold_file(tmp_path, text), counted_from=counted_from, lengths=[(3, 2), (3, 2)])
+
+
+def test_gold_that_cannot_be_read_is_an_error(tmp_path):
+    with pytest.raises(CorpusError, match="cannot be read"):
+        read_gold(tmp_path / "none")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe0-0")
+    with pytest.raises(CorpusError, match="cannot be read"):
+        read_gold(tmp_path / "bytes")
+    with pytest.raises(CorpusError, match="beyond 1,000,000"):
+        read_gold(gold_file(tmp_path, "999999999 1 1 S\n"))
+    assert read_gold(gold_file(tmp_path, "")) == []
+
+
+def gold_links(sure, possible):
+    return GoldLinks(frozenset(sure), frozenset(possible))
+
+
+def test_the_error_rate_by_hand():
+    """Of three links found two are possible and one sure, of two sure ones: 1 - (1 + 2) / (3 + 2)."""
+    score = score_links([{(0, 0), (1, 2), (5, 5)}], [gold_links({(0, 0), (1, 1)}, {(0, 0), (1, 1), (1, 2)})])
+    assert score == AlignmentScore(1 - 3 / 5, 2 / 3, 1 / 2, 3, 1)
+
+
+@given(st.lists(st.tuples(PHARAOHS, PHARAOHS, PHARAOHS), min_size=1, max_size=4))
+def test_error_rates_lie_between_nought_and_one(sentences):
+    gold = [gold_links(sure, sure | possible) for _, sure, possible in sentences]
+    score = score_links([found for found, _, _ in sentences], gold)
+    assert 0 <= score.aer <= 1 and 0 <= score.precision <= 1 and 0 <= score.recall <= 1
+    assert score_links([one.sure for one in gold], gold).aer == 0
+    low, high = aer_interval([found for found, _, _ in sentences], gold, num_samples=50)
+    assert 0 <= low <= high <= 1
+
+
+def test_an_interval_holds_the_rate_and_comes_from_the_seed():
+    gold = [gold_links({(0, 0), (1, 1)}, {(0, 0), (1, 1)})] * 30
+    found = [{(0, 0), (1, 1)}, {(0, 0)}, {(2, 2)}] * 10
+    low, high = aer_interval(found, gold)
+    assert low < score_links(found, gold).aer < high
+    assert aer_interval(found, gold) == (low, high) != aer_interval(found, gold, seed=2)
+    narrow = aer_interval(found, gold, confidence=0.5)
+    assert low < narrow[0] < narrow[1] < high
+    assert aer_interval([], []) == (0.0, 0.0)
+
+
+def test_links_of_other_sentences_are_not_scored():
+    with pytest.raises(CorpusError, match="links of 2 sentences against gold of 1"):
+        score_links([set(), set()], [gold_links(set(), set())])

@@ -1,14 +1,41 @@
-"""Scores are sacrebleu's, with signatures, and by length."""
+"""Scores are sacrebleu's, with signatures, intervals and tests that find what is there and nothing else; reports show it."""
 
+import json
+import math
+import random
+import re
 import subprocess
 import sys
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import product
+from pathlib import Path
 
+import numpy as np
 import pytest
 import sacrebleu
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+from small import random_weights, shrink
 
-from regard.errors import CorpusError
-from regard.evaluate import LengthScore, score
+import regard
+from regard.config import CharacterOptions
+from regard.errors import ConfigError, CorpusError, ModelFileError, OutputError
+from regard.evaluate.examples import choose
+from regard.evaluate.frequency import by_frequency, count_words
+from regard.evaluate.page import page
+from regard.evaluate.report import write_report
+from regard.evaluate.resample import bootstrap_p, interval, randomisation_p, resample
+from regard.evaluate.run import evaluate, names_of
+from regard.evaluate.scores import LengthScore, length_bins, measures, score
+from regard.evaluate.tables import markdown
+from regard.model.presets import PRESETS
+from regard.modelfile import ModelFile, save_model
+from regard.text.tokenizer import TokenizerPair
 
+GOLDEN = Path(__file__).parent / "golden" / "model-1.regard"
 RIGHT = ["The cat sat on the mat today.", "It was a very fine day indeed, she said."]
 NEARLY = ["The cat sat on a mat today.", "It was a very fine day indeed, he said."]
 
@@ -42,7 +69,7 @@ def test_the_signature_names_the_tokenizer_of_the_language(language, tokenizer):
 def test_without_a_dictionary_japanese_is_counted_by_character_and_korean_by_space(
     monkeypatch, language, without
 ):
-    monkeypatch.setattr("regard.evaluate.find_spec", lambda name: None)
+    monkeypatch.setattr("regard.evaluate.scores.find_spec", lambda name: None)
     assert (
         f"|tok:{without}|"
         in score(["これは猫です。"], ["これは猫だ。"], target_language=language).signatures["bleu"]
@@ -60,7 +87,8 @@ def test_bleu_by_length_counts_words_of_the_source():
         (1, 10, 3),
         (11, 20, 1),
         (31, 40, 1),
-        (51, None, 2),
+        (51, 60, 1),
+        (71, None, 1),
     ]
     assert found[1] == LengthScore(11, 20, 1, sacrebleu.corpus_bleu([NEARLY[0]], [[RIGHT[0]]]).score)
     assert found[0].bleu == pytest.approx(100)
@@ -85,5 +113,403 @@ def test_nothing_or_unequal_numbers_cannot_be_scored(given, message):
 
 
 def test_sacrebleu_is_imported_only_when_scoring():
-    code = "import regard.evaluate, regard.translate, sys; sys.exit('sacrebleu' in sys.modules or 'torch' in sys.modules)"
+    code = "import regard.evaluate.run, regard.translate, sys; sys.exit('sacrebleu' in sys.modules or 'torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# By hand.
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "wanted", "by_hand"),
+    [
+        # Of 6, 5, 4 and 3 n-grams 5, 3, 2 and 1 are right: the geometric mean.
+        (
+            "bleu",
+            "the cat sat on the mat",
+            "the cat sat on a mat",
+            100 * (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25,
+        ),
+        # Four words for six: all are right, but too few.
+        ("bleu", "the cat sat on", "the cat sat on a mat", 100 * math.exp(1 - 6 / 4)),
+        # One word of four, and 1/2, 1/4, 1/8 of a longer n-gram by smoothing.
+        ("bleu", "a x y z", "a b c d", 100 * (1 / 4 * 1 / 2 / 3 * 1 / 4 / 2 * 1 / 8 / 1) ** 0.25),
+        ("bleu", "x y z w", "a b c d", 0),
+        ("bleu", "a b c", "a b c", 0),  # no n-gram of four words
+        # One letter of two, no pair; there are no longer n-grams.
+        ("chrf", "ab", "ac", 25),
+        ("ter", "a b c", "a b d", 100 / 3),
+        ("ter", "c a b", "a b c", 100 / 3),  # one shift
+        ("ter", "a b c d", "x", 400),
+    ],
+)
+def test_a_score_is_the_number_worked_out_by_hand(name, said, wanted, by_hand):
+    measure = measures()[name]
+    counts = measure.counts([said], [wanted])
+    assert measure.score(counts) == pytest.approx(by_hand)
+    assert measure.scores(counts)[0] == pytest.approx(by_hand)
+
+
+def test_words_are_scored_by_frequency_as_worked_out_by_hand():
+    wanted = [["the", "cat"], ["the", "dog"]]
+    said = [["the", "cat"], ["the", "cat"]]
+    rare, frequent = by_frequency(said, wanted, Counter(the=2, cat=1, dog=1), 100, 1)
+    assert (rare.label, rare.num_reference_words, rare.num_words) == ("1", 2, 2)
+    assert (rare.precision, rare.recall, rare.f) == (50, 50, 50)
+    assert (frequent.label, frequent.f) == ("2-4", 100)
+    (unseen,) = by_frequency([[]], [["new"]], Counter(), 100, 1)
+    assert (unseen.label, unseen.precision, unseen.recall, unseen.f) == ("0", 0, 0, 0)
+
+
+# What chance does.
+
+
+def corpus(num_sentences, share_wrong, seed=1):
+    """References, and translations with this share of their words wrong."""
+    rng = random.Random(seed)
+    letters = "abcdefghij"
+    references = [
+        [rng.choice(letters) * rng.randint(1, 3) for _ in range(rng.randint(4, 30))]
+        for _ in range(num_sentences)
+    ]
+    said = [["zz" if rng.random() < share_wrong else word for word in sentence] for sentence in references]
+    return [" ".join(one) for one in said], [" ".join(one) for one in references]
+
+
+SAID, WANTED = corpus(120, 0.25)
+
+
+@pytest.mark.parametrize(("name", "metric"), [("bleu", BLEU), ("chrf", CHRF), ("ter", TER)])
+def test_intervals_are_those_of_sacrebleu(name, metric):
+    theirs = (metric(case_sensitive=True) if name == "ter" else metric()).corpus_score(
+        SAID, [WANTED], n_bootstrap=300
+    )
+    measure = measures()[name]
+    counts = measure.counts(SAID, WANTED)
+    (sums,) = resample([counts], 300, 12345)
+    ours = interval(measure.scores(sums))
+    assert measure.score(counts) == theirs.score
+    assert measure.scores(sums).mean() == pytest.approx(theirs._mean, abs=1e-3)
+    assert (ours.high - ours.low) / 2 == pytest.approx(theirs._ci, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "ter"])
+def test_all_scores_at_once_are_those_one_by_one(name):
+    measure = measures()[name]
+    counts = measure.counts([*SAID[:40], "", "a", "zz zz"], [*WANTED[:40], "a b c", "a", "a b"])
+    assert measure.scores(counts) == pytest.approx([measure.score(row[None]) for row in counts])
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "ter"])
+def test_an_interval_holds_its_score_and_shrinks_with_more_sentences(name):
+    measure = measures()[name]
+    widths = []
+    for num_sentences in (40, 640):
+        counts = measure.counts(*corpus(num_sentences, 0.25))
+        (sums,) = resample([counts], 500, 1)
+        found = interval(measure.scores(sums))
+        assert found.low < measure.score(counts) < found.high
+        widths.append(found.high - found.low)
+    assert widths[1] < widths[0] / 2.5  # four times as narrow, more or less
+
+
+def test_memory_of_resampling_does_not_change_what_is_drawn(monkeypatch):
+    counts = measures()["bleu"].counts(SAID, WANTED)
+    (at_once,) = resample([counts], 50, 7)
+    monkeypatch.setattr("regard.evaluate.resample._CHUNK_CELLS", 7 * len(SAID))
+    (in_parts,) = resample([counts], 50, 7)
+    assert (at_once == in_parts).all()
+
+
+def test_systems_are_resampled_together():
+    counts = measures()["bleu"].counts(SAID, WANTED)
+    one, other = resample([counts, counts], 50, 7)
+    assert (one == other).all()
+
+
+def test_a_planted_difference_is_found_and_a_null_one_is_not():
+    better, wanted = corpus(150, 0.2, seed=3)
+    rng = random.Random(5)
+
+    def spoilt(rows):
+        return [
+            text.replace(text.split()[1], "zz") if row in rows else text for row, text in enumerate(better)
+        ]
+
+    first, second = spoilt(set(rng.sample(range(150), 60))), spoilt(set(rng.sample(range(150), 60)))
+    found = evaluate([], wanted, wanted, given={"better": better, "first": first}, num_trials=1000)
+    assert all(one.p_randomisation < 0.01 and one.p_bootstrap < 0.01 for one in found.differences)
+    by_measure = {one.measure: one for one in found.differences}
+    assert by_measure["bleu"].value < 0 < by_measure["ter"].value
+    assert by_measure["bleu"].interval.high < 0
+    null = evaluate([], wanted, wanted, given={"first": first, "second": second}, num_trials=1000)
+    assert all(one.p_randomisation > 0.05 and one.p_bootstrap > 0.05 for one in null.differences)
+    assert all(one.interval.low < 0 < one.interval.high for one in null.differences)
+
+
+def test_the_same_translations_do_not_differ():
+    found = evaluate([], WANTED, WANTED, given={"one": SAID, "two": SAID}, num_trials=200)
+    for one in found.differences:
+        assert (one.value, one.interval.low, one.interval.high) == (0, 0, 0)
+        assert one.p_randomisation == one.p_bootstrap == 1
+
+
+def test_randomisation_finds_the_p_of_trying_every_exchange():
+    measure = measures()["bleu"]
+    one, other = measure.counts(SAID[:8], WANTED[:8]), measure.counts(corpus(120, 0.4)[0][:8], WANTED[:8])
+    found = abs(measure.score(one) - measure.score(other))
+    as_large = [
+        abs(measure.score(np.where(mask, one, other)) - measure.score(np.where(mask, other, one)))
+        >= found - 1e-9
+        for mask in (np.array(bits)[:, None] for bits in product([False, True], repeat=8))
+    ]
+    assert randomisation_p(one, other, measure.scores, 20_000, 1) == pytest.approx(
+        np.mean(as_large), abs=0.02
+    )
+
+
+def test_the_bootstrap_p_counts_both_sides():
+    assert bootstrap_p(np.full(999, -1.0)) == pytest.approx(0.002)
+    assert bootstrap_p(np.array([-1.0] * 99 + [1.0] * 900)) == pytest.approx(0.2)
+    assert bootstrap_p(np.zeros(999)) == 1
+
+
+# A whole evaluation.
+
+SOURCES = ["il pleut .", "le chat dort .", "un chien mange .", "il mange .", "le chien dort ."]
+REFERENCES = ["it rains .", "the cat sleeps .", "a dog eats .", "he eats .", "the dog sleeps ."]
+HOSTILE = "</title><script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;\x00\x1b[31m"
+
+
+@pytest.fixture(scope="module")
+def found():
+    return evaluate(
+        {"golden": GOLDEN, "again": regard.load(GOLDEN)},
+        SOURCES,
+        REFERENCES,
+        given={"human": [*REFERENCES[:4], ""]},
+        num_trials=100,
+        num_resamples=100,
+        heat_maps=True,
+        beam_size=1,
+    )
+
+
+def test_a_model_is_scored_by_what_the_translator_says(found):
+    translations = regard.load(GOLDEN).translate(SOURCES, beam_size=1)
+    model, again, human = found.systems
+    assert model.texts == again.texts == tuple(one.text for one in translations)
+    assert model.flags == tuple(one.flags for one in translations)
+    assert model.scores["bleu"].value == score(model.texts, REFERENCES).bleu
+    assert model.scores["chrf"].value == score(model.texts, REFERENCES).chrf
+    assert (
+        human.scores["chrf"].value > 60 and human.chrf[:4] == pytest.approx([100] * 4) and human.chrf[4] == 0
+    )
+    assert [one.system for one in found.differences] == ["again"] * 3 + ["human"] * 3
+    assert found.search == {"beam_size": 1}
+
+
+def test_likelihood_is_that_of_the_references_as_forced(found):
+    forced = regard.load(GOLDEN).force(SOURCES, REFERENCES)
+    nats = -sum(one.log_prob for one in forced)
+    model, _, human = found.systems
+    assert model.likelihood.num_pieces == sum(len(one.pieces) for one in forced)
+    assert model.likelihood.perplexity == pytest.approx(math.exp(nats / model.likelihood.num_pieces))
+    num_characters = sum(len(text) + 1 for text in REFERENCES)
+    assert model.likelihood.bits == pytest.approx(nats / math.log(2) / num_characters)
+    assert human.likelihood is human.speed is None and human.by_flag == ()
+    assert model.speed.sentences_per_second == pytest.approx(5 / model.speed.seconds)
+
+
+def test_bins_together_hold_every_sentence(found):
+    for system in found.systems:
+        assert sum(one.num_sentences for one in system.by_length) == len(SOURCES)
+    model = found.systems[0]
+    by_flag = {one.flag: one.num_sentences for one in model.by_flag}
+    assert by_flag.get("none", 0) + by_flag.get("any", 0) == len(SOURCES)
+    assert sum(one.num_reference_words for one in model.by_frequency) == count_words(REFERENCES).total()
+
+
+def test_a_part_of_one_sentence_has_no_interval():
+    one = evaluate(
+        [], [" ".join("a" * 15), "a"], ["a b c d", "a"], given={"x": ["a b c d", "a"]}, num_trials=10
+    )
+    assert [row.interval for row in one.systems[0].by_length] == [None, None]
+
+
+def test_pairs_too_long_for_the_model_are_counted_and_left_out(monkeypatch):
+    translator = regard.load(GOLDEN)
+    monkeypatch.setattr(translator.engine, "max_tokens", 12, raising=False)
+    found = evaluate(
+        {"short": translator}, SOURCES[:2], ["it rains .", "a b " * 20], num_trials=10, beam_size=1
+    )
+    assert found.systems[0].likelihood.num_left_out == 1
+    assert "1 references too long" in str(found)
+
+
+@pytest.mark.parametrize("preset", ["sutskever2014", "bahdanau2015", "luong2015", "regard-small"])
+def test_every_family_of_models_is_evaluated_and_shown_side_by_side(preset, tmp_path):
+    tokenizers = TokenizerPair.learn(SOURCES, REFERENCES, CharacterOptions(joint=True))
+    options = shrink(PRESETS[preset])
+    weights = random_weights(options, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+    path = tmp_path / "small.regard"
+    save_model(path, ModelFile(options, weights, tokenizers, "fr", "en", {}, {}))
+    both = evaluate(
+        [GOLDEN, path], SOURCES, REFERENCES, heat_maps=True, num_trials=10, beam_size=1, guard=False
+    )
+    small = both.systems[1]
+    assert small.num_parameters == sum(weight.size for weight in weights.values())
+    assert all(math.isfinite(one.value) for one in small.scores.values()) and small.likelihood.perplexity > 1
+    shown = Reader(page(both, "two families"))
+    assert ("no attention" in shown.text) == (preset == "sutskever2014" and bool(small.heat_maps))
+
+
+def test_lower_cased_and_tokenised_scores_say_so():
+    said, wanted = ["The cat sat on the mat ."], ["the cat sat on the mat."]
+    plain = evaluate([], wanted, wanted, given={"x": said}, num_trials=10)
+    lower = evaluate([], wanted, wanted, given={"x": said}, num_trials=10, lower=True)
+    tokenized = evaluate([], wanted, wanted, given={"x": said}, num_trials=10, tokenized=True)
+    assert lower.systems[0].scores["bleu"].value == pytest.approx(100)
+    assert plain.systems[0].scores["bleu"].value < 90
+    assert tokenized.systems[0].scores["bleu"].value < plain.systems[0].scores["bleu"].value
+    assert all("|case:mixed|" in text for text in plain.signatures.values())
+    assert all("|case:lc|" in text for text in lower.signatures.values())
+    assert "|tok:none|" in tokenized.signatures["bleu"]
+    for one, words in (
+        (plain, "cased, detokenised"),
+        (lower, "lower-cased, det"),
+        (tokenized, "cased, tokenised"),
+    ):
+        for shown in (str(one), page(one, "t"), markdown(one, "t"), json.dumps(one.to_json())):
+            assert words in shown.replace("Cased", "cased").replace("Lower", "lower")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (([], ["a"], ["b"]), ConfigError, "nothing to evaluate"),
+        (([GOLDEN], ["a"], ["b", "c"]), CorpusError, "1 sources, 2 references"),
+        (([GOLDEN], ["a", "b"], ["b", " \t"]), CorpusError, "reference 2 is blank"),
+        (([GOLDEN], ["", "b"], ["b", "c"]), CorpusError, "source 1 is blank"),
+        ((["nowhere.regard"], ["a"], ["b"]), ModelFileError, "nowhere.regard"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_an_error(given, error, message):
+    with pytest.raises(error, match=message):
+        evaluate(*given)
+
+
+def test_files_of_one_name_are_told_apart():
+    assert names_of(["a/x.regard", "b/y.regard"]) == ["x", "y"]
+    assert names_of(["a/x.regard", "b/x.regard"]) == ["a/x.regard", "b/x.regard"]
+    assert len(set(names_of(["x.regard", "x.regard"]))) == 2
+
+
+def test_a_blank_source_is_as_short_as_can_be():
+    (one,) = length_bins(["", "a b"])
+    assert (one.first_word, one.last_word, one.rows.tolist()) == (1, 10, [0, 1])
+
+
+# Reports.
+
+
+class Reader(HTMLParser):
+    """Checks that elements are closed in order, and keeps what there is."""
+
+    empty = frozenset({"meta", "br", "img"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.names, self.attributes, self.text = [], Counter(), [], ""
+        self.feed(text)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.names[tag] += 1
+        self.attributes += attributes
+        if tag not in self.empty:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.names[tag] += 1
+        self.attributes += attributes
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_a_report_is_a_page_with_figures_sentences_and_heat_maps(found):
+    read = Reader(page(found, "golden on test"))
+    assert read.names["h1"] == 1 and read.names["table"] == 6
+    assert read.names["svg"] >= 3 and read.names["details"] >= 1
+    for system in found.systems:
+        assert system.name in read.text and all(text in read.text for text in REFERENCES[:1])
+    for name in ("BLEU", "chrF2", "TER", *found.signatures.values()):
+        assert name in read.text
+    assert Reader(found._repr_html_()).names["svg"] == 2
+
+
+def test_a_page_makes_no_request_and_needs_no_script(found):
+    text = page(found, "t")
+    assert set(re.findall(r"https?://[^\"' ]*", text)) <= {"http://www.w3.org/2000/svg"}
+    read = Reader(text)
+    assert not read.names["script"] and not read.names["link"]
+    assert all(
+        not value.startswith(("http", "//")) for key, value in read.attributes if key in ("src", "href")
+    )
+
+
+def test_hostile_text_is_shown_as_text(found):
+    names = {"system": HOSTILE + "name"}
+    hostile = evaluate(
+        [],
+        [HOSTILE + " a", "b"],
+        [HOSTILE + " c", "d"],
+        given={names["system"]: [HOSTILE, ""]},
+        num_trials=10,
+    )
+    read = Reader(page(hostile, HOSTILE))
+    assert not read.names["script"] and not read.names["img"]
+    assert not any(key.startswith("on") for key, _ in read.attributes)
+    assert "<script>alert(1)</script>" in read.text
+    assert "\x00" not in read.text and "\x1b" not in str(hostile) and "\x1b" not in markdown(hostile, HOSTILE)
+    assert "<script" not in markdown(hostile, HOSTILE).replace("\\<script", "")
+    assert json.loads(json.dumps(hostile.to_json()))["sentences"][0]["source"] == HOSTILE + " a"
+
+
+def test_sentences_are_chosen_where_systems_part(found):
+    chosen = choose(found)
+    assert {one.system for one in chosen.apart} == {"again", "human"}
+    again = next(one for one in chosen.apart if one.system == "again")
+    assert again.better == again.worse == ()  # it says the same
+    human = next(one for one in chosen.apart if one.system == "human")
+    assert human.better and 4 not in human.better
+    assert set(found.systems[0].heat_maps) <= set(chosen.pictured) and not found.systems[2].heat_maps
+
+
+def test_a_report_folder_appears_whole_and_is_replaced_only_when_asked(found, tmp_path):
+    folder = tmp_path / "report"
+    write_report(found, folder, "one")
+    assert sorted(one.name for one in folder.iterdir()) == ["report.html", "report.json", "report.md"]
+    assert json.loads((folder / "report.json").read_text())["format"] == "regard-evaluation/1"
+    with pytest.raises(OutputError, match="holds a report already"):
+        write_report(found, folder, "two")
+    assert "two" not in (folder / "report.md").read_text().splitlines()[0]
+    write_report(found, folder, "two", replace=True)
+    assert (folder / "report.md").read_text().splitlines()[0] == "# two"
+    (folder / "mine.txt").write_text("work")
+    with pytest.raises(OutputError, match="no report of ours"):
+        write_report(found, folder, "three", replace=True)
+    assert (folder / "mine.txt").read_text() == "work"
+    assert [one.name for one in tmp_path.iterdir()] == ["report"]
+
+
+def test_a_report_that_fails_leaves_nothing(found, tmp_path):
+    broken = replace(found, differences=(replace(found.differences[0], value=math.nan),))
+    with pytest.raises(ValueError):
+        write_report(broken, tmp_path / "report", "one")
+    assert not list(tmp_path.iterdir())

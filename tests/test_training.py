@@ -135,7 +135,7 @@ def test_one_call_leaves_a_model_that_translates_as_well_as_it_says(corpus, tmp_
     data = json.loads((request.folder / "data" / "data.json").read_text())
     sources = [source for source, _ in data["validation"]]
     texts = [one.text for one in translator.translate(sources)]
-    from regard.evaluate import score
+    from regard.evaluate.scores import score
 
     again = score(texts, [target for _, target in data["validation"]], sources=sources, target_language="en")
     assert again.bleu == trained.scores.bleu

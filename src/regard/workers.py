@@ -80,7 +80,7 @@ def _in_processes(work: Callable[[Job], Done], jobs: Sequence[Job], num_workers:
                     try:
                         finished, result, error = answer.recv()
                     except EOFError:
-                        raise ChildProcessError("a worker of the translation was killed; try again") from None
+                        raise ChildProcessError("a worker process was killed; try again") from None
                     if error is not None:
                         raise error
                     done[finished] = result

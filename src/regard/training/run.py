@@ -36,7 +36,7 @@ from regard.corpus.parallel import num_cores
 from regard.corpus.read import Corpus, open_corpus
 from regard.doctor import probe_precisions
 from regard.errors import CheckpointError, ConfigError, OutputError, TrainingError
-from regard.evaluate import LengthScore, Scores, score
+from regard.evaluate.scores import LengthScore, Scores, score
 from regard.files import writing
 from regard.model.build import build_model, count_parameters, import_arrays
 from regard.model.engine import TorchEngine

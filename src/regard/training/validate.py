@@ -11,7 +11,7 @@ from torch import Tensor
 from regard.config import BatchOptions
 from regard.contract import Batch, Floats
 from regard.corpus.batches import Batches, Share
-from regard.evaluate import score
+from regard.evaluate.scores import score
 from regard.model.build import Model, export_arrays
 from regard.model.engine import TorchEngine, batch_loss
 from regard.result import Translation

@@ -1,0 +1,137 @@
+"""Aligned words of given translations: by the attention of one model, or of two that read both ways."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+import numpy as np
+
+from regard.align import Link, Symmetrisation, hard_links, symmetrise, to_words
+from regard.contract import Floats
+from regard.draw.heatmap import HeatMap, heat_maps_svg
+from regard.draw.labels import printable
+from regard.draw.notebook import mime_bundle
+from regard.draw.terminal import USUAL_WIDTH, heat_map_lines
+from regard.text.normalize import trace_normalize
+from regard.text.words import Span, match_pieces, words
+from regard.translate import Translator
+
+_CHUNK = 500
+Cut = Literal["spaces", "words"]
+"""Which words links count: those between spaces, as in other tools' files, or as regard cuts them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Two texts and which of their words belong together, words as characters of each text.
+
+    `weights_TS` says how much of each target word came from each source word: those of the forward model, or
+    of an alignment that knows no weights 1 for each link.
+    """
+
+    source: str
+    target: str
+    source_words: tuple[Span, ...]
+    target_words: tuple[Span, ...]
+    links: frozenset[Link]
+    weights_TS: Floats
+
+    @property
+    def heat_map(self) -> HeatMap:
+        """The picture of it."""
+        return HeatMap(
+            "",
+            tuple(self.target[start:end] for start, end in self.target_words),
+            tuple(self.source[start:end] for start, end in self.source_words),
+            self.weights_TS.astype(float),
+        )
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        lines = [printable(f"{self.source} → {self.target}"), *heat_map_lines(self.heat_map, USUAL_WIDTH)]
+        return mime_bundle("\n".join(lines), heat_maps_svg([self.heat_map]))
+
+
+def cut_words(text: str, cut: Cut) -> tuple[Span, ...]:
+    """Return the words of a text."""
+    if cut == "words":
+        return tuple(words(text))
+    spans, place = [], 0
+    for word in text.split():
+        start = text.index(word, place)
+        place = start + len(word)
+        spans.append((start, place))
+    return tuple(spans)
+
+
+def align_pairs(
+    pairs: Iterable[tuple[str, str]],
+    forward: Translator,
+    backward: Translator | None = None,
+    how: Symmetrisation = "grow-diag-final-and",
+    cut: Cut = "spaces",
+) -> Iterator[Alignment]:
+    """Yield the alignment of each pair, a source and its translation, however many there are.
+
+    `backward` translates from the target language to the source language; with both, the two alignments
+    become one by a rule. A pair with a blank side has no links.
+    """
+    left = iter(pairs)
+    while chunk := list(islice(left, _CHUNK)):
+        there = _forced(forward, chunk)
+        back = None if backward is None else _forced(backward, [(target, source) for source, target in chunk])
+        for number, (source, target) in enumerate(chunk):
+            spans = cut_words(source, cut), cut_words(target, cut)
+            links, weights_TS = _links(there[number], *spans)
+            if back is not None:
+                flipped, _ = _links(back[number], *spans[::-1])
+                links = symmetrise(links, {(b, a) for a, b in flipped}, how)
+            yield Alignment(source, target, *spans, frozenset(links), weights_TS)
+
+
+def drawn_links(source: str, target: str, links: frozenset[Link], cut: Cut = "spaces") -> Alignment:
+    """Return links that are given as an alignment, to be drawn."""
+    source_words, target_words = cut_words(source, cut), cut_words(target, cut)
+    weights_TS = np.zeros((len(target_words), len(source_words)), np.float32)
+    for a, b in links:
+        weights_TS[b, a] = 1
+    return Alignment(source, target, source_words, target_words, links, weights_TS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Forced:
+    """A pair as a model sees it: where each piece of the target came from, pieces as characters."""
+
+    source_spans: Sequence[Span]
+    target_spans: Sequence[Span]
+    attention_TS: Floats
+
+
+def _forced(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[_Forced | None]:
+    """Return the pairs as the model sees them, None for one with a blank side."""
+    whole = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
+    said = iter(translator.force([source for source, _ in whole], [target for _, target in whole]))
+    tokenizer = translator.tokenizers.target
+    found: list[_Forced | None] = []
+    for source, target in pairs:
+        if not (source.strip() and target.strip()):
+            found.append(None)
+            continue
+        (part,) = next(said).parts
+        # In the text that was given: what a translation says for an unknown word is another one.
+        clean = trace_normalize(target)
+        spans = tokenizer.spans(tokenizer.encode_batch([clean.text])[0].tolist(), clean.text)
+        found.append(_Forced(part.source_spans, list(map(clean.to_original, spans)), part.attention_TS))
+    return found
+
+
+def _links(
+    forced: _Forced | None, source_words: Sequence[Span], target_words: Sequence[Span]
+) -> tuple[frozenset[Link], Floats]:
+    """Return the links of a pair and their weights."""
+    if forced is None or not forced.attention_TS.shape[1]:
+        return frozenset(), np.zeros((len(target_words), len(source_words)), np.float32)
+    said_TS = forced.attention_TS[: len(forced.target_spans)]  # without `</s>`
+    source = match_pieces(forced.source_spans, source_words)
+    weights = to_words(said_TS, source, match_pieces(forced.target_spans, target_words))
+    return frozenset(hard_links(weights)), weights.words_TS

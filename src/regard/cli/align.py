@@ -1,0 +1,274 @@
+"""`regard align`: which word of a translation came from which."""
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from regard.draw.progress import progress
+from regard.errors import ConfigError, CorpusError
+from regard.files import writing
+
+if TYPE_CHECKING:
+    from regard.align import GoldLinks, Link, Symmetrisation
+    from regard.aligning import Alignment
+
+NAME = "align"
+HELP = "align the words of given translations, and score alignments against gold ones"
+DESCRIPTION = (
+    "Writes for each pair of lines which words belong together, as `0-0 1-2 ...`, source word first,\n"
+    "counted from 0: by a model's attention, by two models that read both ways, or, without a model, by a\n"
+    "statistical aligner that learns from the pairs. Words are what stands between spaces."
+)
+EXAMPLES = """examples:
+  regard align fr-en.regard a.fr a.en > a.align
+  regard align fr-en.regard a.fr a.en --back en-fr.regard --how intersection
+  regard align a.fr a.en --train more.fr more.en > a.align
+  regard align fr-en.regard gold.fr gold.en --gold gold.align
+  regard align gold.fr gold.en --given other.align --gold gold.align
+  regard align fr-en.regard a.fr a.en --draw 3 --svg third.svg
+"""
+
+_HOWS: "tuple[Symmetrisation, ...]" = ("grow-diag-final-and", "grow-diag", "intersection", "union")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "files", nargs="+", type=Path, metavar="[MODEL] SOURCE TARGET",
+        help="the model file, if one is to align, and two plain files of sentences",
+    )  # fmt: skip
+    parser.add_argument(
+        "--back", type=Path, metavar="MODEL", help="a model from the target language to the source language"
+    )
+    parser.add_argument(
+        "--how", choices=_HOWS, help=f"how two directions become one ({_HOWS[0]}; the statistical ones agree)"
+    )
+    parser.add_argument(
+        "--train",
+        nargs=2,
+        type=Path,
+        action="append",
+        default=[],
+        metavar=("SOURCE", "TARGET"),
+        help="further pairs for the statistical aligner to learn from",
+    )
+    parser.add_argument("--given", type=Path, metavar="FILE", help="do not align, take the links of a file")
+    parser.add_argument(
+        "--gold", type=Path, metavar="FILE",
+        help="score against links made by hand: `3-4` sure, `3p4` possible; the error rate goes to stderr",
+    )  # fmt: skip
+    parser.add_argument("--from-one", action="store_true", help="the gold file counts words from 1")
+    parser.add_argument("--reversed", action="store_true", help="the gold file has the target's word first")
+    parser.add_argument(
+        "--words", action="store_true", help="links count words as regard cuts them: l' and . are words"
+    )
+    parser.add_argument("--jsonl", action="store_true", help="a line of JSON for each pair: words, links")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write to a file, which appears when all is done"
+    )
+    parser.add_argument("--draw", type=int, metavar="N", help="draw the alignment of line N instead")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="with --draw: as a picture in a file")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Align, write, score, draw."""
+    from regard.align import GoldLinks, read_gold
+
+    model, paths = _model_and_files(options)
+    if options.svg and options.draw is None:
+        raise ConfigError("--svg needs --draw N: one pair is drawn at a time")
+    cut = "words" if options.words else "spaces"
+    pairs = list(_pairs(*paths))
+    gold: list[GoldLinks] | None = None
+    if options.gold:
+        lengths = [(len(_cut(source, cut)), len(_cut(target, cut))) for source, target in pairs]
+        if options.reversed:
+            lengths = [(b, a) for a, b in lengths]
+        gold = read_gold(options.gold, counted_from=1 if options.from_one else 0, lengths=lengths)
+        gold = [one.flipped() for one in gold] if options.reversed else gold
+    if options.draw is not None and not 1 <= options.draw <= len(pairs):
+        raise ConfigError(f"there is no line {options.draw}: the files have {len(pairs):,}")
+    chosen = pairs if options.draw is None or _is_statistical(options, model) else [pairs[options.draw - 1]]
+    found = _aligned(options, model, chosen, cut)
+    if options.draw is not None:
+        alignments = list(found)
+        _draw(alignments[options.draw - 1 if len(alignments) > 1 else 0], options.svg)
+        return
+    links = _write(options, found, len(pairs))
+    if gold is not None:
+        _score(links, gold)
+
+
+def _is_statistical(options: argparse.Namespace, model: Path | None) -> bool:
+    return model is None or options.given is not None
+
+
+def _model_and_files(options: argparse.Namespace) -> tuple[Path | None, list[Path]]:
+    files: list[Path] = options.files
+    model = files[0] if len(files) == 3 else None
+    if len(files) not in (2, 3):
+        raise ConfigError("give two files of sentences, and before them a model, if one is to align")
+    if model is None and options.back:
+        raise ConfigError("--back is the second of two models; name the first before the files")
+    if options.given and (model or options.train):
+        raise ConfigError("--given takes links as they are; leave the model and --train out")
+    if model and options.train:
+        raise ConfigError("a model has learnt already; leave --train out, or the model")
+    return model, files[-2:]
+
+
+def _aligned(
+    options: argparse.Namespace, model: Path | None, pairs: list[tuple[str, str]], cut: Any
+) -> Iterator["Alignment"]:
+    """Yield the alignments, however they are found."""
+    from regard.aligning import align_pairs, drawn_links
+
+    if options.given:
+        lines = list(_lines(options.given))
+        if len(lines) != len(pairs):
+            raise CorpusError(
+                f"{options.given} has {len(lines):,} lines for {len(pairs):,} pairs of sentences"
+            )
+        for number, ((source, target), line) in enumerate(zip(pairs, lines, strict=True), 1):
+            links = _read_links(f"{options.given}, line {number}", line, source, target, cut)
+            yield drawn_links(source, target, links, cut)
+        return
+    if model is None:
+        yield from _statistically(options, pairs, cut)
+        return
+    from regard.translate import Translator
+
+    back = None if options.back is None else Translator.open(options.back)
+    yield from align_pairs(pairs, Translator.open(model), back, options.how or _HOWS[0], cut)
+
+
+def _statistically(
+    options: argparse.Namespace, pairs: list[tuple[str, str]], cut: Any
+) -> Iterator["Alignment"]:
+    from regard.aligner.learn import learn_both
+    from regard.aligning import drawn_links
+
+    def words(pair: tuple[str, str]) -> tuple[list[str], list[str]]:
+        return tuple([text[a:b] for a, b in _cut(text, cut)] for text in pair)  # type: ignore[return-value]
+
+    def material() -> Iterator[tuple[list[str], list[str]]]:
+        yield from map(words, pairs)
+        for source, target in options.train:
+            yield from map(words, _pairs(source, target))
+
+    with progress() as show:
+        aligner = learn_both(material(), on_progress=show)
+    for (source, target), links in zip(
+        pairs, aligner.align_many(map(words, pairs), options.how), strict=True
+    ):
+        yield drawn_links(source, target, links, cut)
+
+
+def _write(
+    options: argparse.Namespace, found: Iterable["Alignment"], num_pairs: int
+) -> list[frozenset["Link"]]:
+    """Write a line for each pair, and return the links."""
+    from regard.align import to_pharaoh
+
+    links = []
+    with contextlib.ExitStack() as stack:
+        stream: IO[bytes] = sys.stdout.buffer
+        if options.out:
+            (stream,) = stack.enter_context(writing(options.out))
+        show = stack.enter_context(progress()) if options.out or not sys.stdout.isatty() else None
+        for number, one in enumerate(found, 1):
+            links.append(one.links)
+            line = _json(one) if options.jsonl else to_pharaoh(one.links)
+            stream.write(line.encode() + b"\n")
+            if show:
+                show("aligning", number, num_pairs)
+    return links
+
+
+def _json(one: "Alignment") -> str:
+    return json.dumps(
+        {
+            "source": one.source,
+            "target": one.target,
+            "source_words": [list(span) for span in one.source_words],
+            "target_words": [list(span) for span in one.target_words],
+            "links": [list(link) for link in sorted(one.links)],
+        },
+        ensure_ascii=False,
+    )
+
+
+def _score(links: list[frozenset["Link"]], gold: "list[GoldLinks]") -> None:
+    from regard.align import aer_interval, score_links
+
+    score, (low, high) = score_links(links, gold), aer_interval(links, gold)
+    print(
+        f"alignment error rate {score.aer:.3f} ({low:.3f} to {high:.3f}), precision {score.precision:.3f}, "
+        f"recall {score.recall:.3f}, {score.num_links:,} links in {score.num_sentences:,} pairs",
+        file=sys.stderr,
+    )
+
+
+def _draw(one: "Alignment", path: Path | None) -> None:
+    from regard.draw.heatmap import heat_maps_svg
+    from regard.draw.terminal import heat_map_lines
+
+    if path is None:
+        print("\n".join(heat_map_lines(one.heat_map, 100)))
+        return
+    with writing(path) as (stream,):
+        stream.write(heat_maps_svg([one.heat_map]).encode())
+
+
+def _cut(text: str, cut: Any) -> Any:
+    from regard.aligning import cut_words
+
+    return cut_words(text, cut)
+
+
+def _read_links(where: str, line: str, source: str, target: str, cut: Any) -> frozenset["Link"]:
+    from regard.align import from_pharaoh
+
+    try:
+        links = from_pharaoh(line)
+    except ValueError as error:
+        raise CorpusError(f"{where}: {error}") from None
+    lengths = len(_cut(source, cut)), len(_cut(target, cut))
+    for a, b in links:
+        if a >= lengths[0] or b >= lengths[1]:
+            raise CorpusError(
+                f"{where}: {a}-{b} is out of range, the pair has {lengths[0]} and {lengths[1]} words"
+            )
+    return links
+
+
+def _pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    """Yield the lines of two files side by side; both must have as many."""
+    missing = object()
+    for number, (a, b) in enumerate(zip_longest(_lines(source), _lines(target), fillvalue=missing), 1):
+        if a is missing or b is missing:
+            shorter = source if a is missing else target
+            raise CorpusError(f"{shorter} ends before line {number:,} and the other file goes on")
+        assert isinstance(a, str) and isinstance(b, str)
+        yield a, b
+
+
+def _lines(path: Path) -> Iterator[str]:
+    from regard.files import READ_ERRORS, decompressed
+
+    try:
+        with path.open("rb") as raw:
+            for number, line in enumerate(decompressed(path, raw), 1):
+                try:
+                    yield line.decode("utf-8").rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    raise CorpusError(
+                        f"{path}, line {number:,}: is not UTF-8 ({error.reason}); convert it"
+                    ) from None
+    except READ_ERRORS as error:
+        raise CorpusError(f"{path}: cannot be read ({error})") from None

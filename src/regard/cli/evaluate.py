@@ -1,0 +1,159 @@
+"""`regard evaluate`: how good models are on a test set, and whether they differ."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from regard.cli.settings import read_setting
+from regard.draw.progress import progress
+from regard.errors import ConfigError
+
+NAME = "evaluate"
+HELP = "score models on a test set, by every measure, and compare them"
+DESCRIPTION = (
+    "Translates a test set with each model and scores that against the references: BLEU, chrF and TER with\n"
+    "intervals, by length of the source, by frequency of words, by flags; likelihood and speed. Models, and\n"
+    "translations of other systems, are compared with the first. Texts are compared cased and detokenised."
+)
+EXAMPLES = """examples:
+  regard evaluate fr-en.regard test.fr test.en
+  regard evaluate rnn.regard transformer.regard test.fr test.en --report report
+  regard evaluate fr-en.regard test.fr test.en --given theirs.en="another system"
+  regard evaluate fr-en.regard test.fr test.en --train train.en.gz --json scores.json
+  regard evaluate --given a.en --given b.en test.fr test.en
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "words", nargs="*", metavar="[MODEL ...] SOURCE REFERENCE",
+        help="the model files, then the test set: two plain files, or one TMX, PO, TSV ... file",
+    )  # fmt: skip
+    parser.add_argument(
+        "--given",
+        action="append",
+        default=[],
+        metavar="FILE[=NAME]",
+        help="translations of another system, line by line; may be repeated",
+    )
+    parser.add_argument(
+        "--train",
+        type=Path,
+        metavar="FILE",
+        help="count words here, in the target side of the training data, and not in the references",
+    )
+    parser.add_argument("--beam", type=int, metavar="N", help="hypotheses kept; 1 is greedy, fast search (5)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="any option of the section `search` in docs/options.md",
+    )
+    parser.add_argument("--lower", action="store_true", help="compare in small letters")
+    parser.add_argument(
+        "--tokenized", action="store_true", help="take words as the files have them, between spaces"
+    )
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="DIR",
+        help="write a page with figures and sentences, Markdown and JSON",
+    )
+    parser.add_argument("--force", action="store_true", help="replace an earlier report")
+    parser.add_argument("--json", metavar="FILE", help="write all scores and sentences; - is standard output")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Evaluate, and show or write what was found."""
+    from regard.evaluate.report import check_folder, write_report
+    from regard.evaluate.run import evaluate, names_of
+    from regard.evaluate.testset import read_counts, read_texts, read_translations
+    from regard.files import writing
+
+    if options.force and options.report is None:
+        raise ConfigError("--force replaces a report; name it with --report DIR")
+    if options.report is not None:
+        check_folder(options.report, options.force)
+    if options.json not in (None, "-") and Path(options.json).is_dir():
+        raise ConfigError(f"--json {options.json} is a folder; name a file")
+    search = _search(options)
+    models, files = _models_and_files(options.words, bool(options.given))
+    texts = read_texts(files)
+    given = {}
+    for path, name in map(_given, options.given):
+        if name in given:
+            raise ConfigError(f"two systems are called {name!r}; name one as in --given {path}=NAME")
+        given[name] = read_translations(path, len(texts.sources))
+    with progress() as show:
+        counts = None
+        if options.train is not None:
+            show(f"counting words of {options.train}", 0, 0)
+            counts = read_counts(options.train, options.lower, options.tokenized)
+        found = evaluate(
+            dict(zip(names_of(models), models, strict=True)),
+            texts.sources,
+            texts.references,
+            given=given,
+            lower=options.lower,
+            tokenized=options.tokenized,
+            source_language=texts.source_language,
+            target_language=texts.target_language,
+            train_counts=counts,
+            heat_maps=options.report is not None,
+            on_progress=show,
+            **search,
+        )
+    if options.report is not None:
+        title = f"{', '.join(one.name for one in found.systems)} on {files[0].name}"
+        write_report(found, options.report, title, options.force)
+    if options.json is not None:
+        data = json.dumps(found.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        if options.json == "-":
+            sys.stdout.write(data)
+        else:
+            with writing(Path(options.json)) as (stream,):
+                stream.write(data.encode("utf-8", "replace"))
+    if options.json != "-":
+        print(found)
+        for path in (options.report and options.report / "report.html", options.json):
+            if path:
+                print(f"\nwrote {path}")
+
+
+def _search(options: argparse.Namespace) -> dict[str, Any]:
+    from regard.config import parse
+
+    search: dict[str, Any] = {} if options.beam is None else {"beam_size": options.beam}
+    for setting in options.set:
+        (*_, key), value = read_setting(setting, "key=value, such as length_penalty=0.6")
+        search[key] = value
+    parse("search", search)  # a mistake shows before anything is read
+    return search
+
+
+def _models_and_files(words: list[str], has_given: bool) -> tuple[list[Path], list[Path]]:
+    """Return which words are models and which the test set: models come first."""
+    num_models = next((n for n, word in enumerate(words) if not word.endswith(".regard")), len(words))
+    num_models = max(num_models, len(words) - 2)
+    models, files = list(map(Path, words[:num_models])), list(map(Path, words[num_models:]))
+    if not files:
+        raise ConfigError("name the test set after the models: SOURCE REFERENCE, or one file with both")
+    if not models and not has_given:
+        from regard.starter import default_model
+
+        models = [default_model()]
+    return models, files
+
+
+def _given(text: str) -> tuple[Path, str]:
+    """Return the file of a `--given` and what its system is called."""
+    path, equals, name = text.rpartition("=")
+    if not equals or Path(text).is_file():
+        return Path(text), Path(text).name
+    if not path or not name.strip():
+        raise ConfigError(f"--given {text} is not valid; write FILE or FILE=NAME")
+    return Path(path), name.strip()

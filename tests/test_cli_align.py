@@ -1,0 +1,195 @@
+"""`regard align` as a user meets it, with a model, without one, and with links that are given."""
+
+import json
+
+import numpy as np
+import pytest
+from small import random_weights, shrink
+
+import regard.sample
+from regard.align import from_pharaoh, hard_links, symmetrise, to_words
+from regard.aligning import align_pairs, cut_words
+from regard.cli import run
+from regard.config import SubwordOptions
+from regard.model.presets import preset
+from regard.modelfile import ModelFile, save_model
+from regard.text.tokenizer import TokenizerPair
+from regard.text.words import match_pieces
+from regard.translate import Translator
+
+PAIRS = [(one.source, one.target) for one in regard.sample.generate(60)]
+TOKENIZERS = TokenizerPair.learn([a for a, _ in PAIRS], [b for _, b in PAIRS], SubwordOptions(vocab_size=500))
+
+
+def model_file(name="regard-rnn", seed=0, flipped=False):
+    options = shrink(preset(name))
+    pair = TokenizerPair(TOKENIZERS.target, TOKENIZERS.source) if flipped else TOKENIZERS
+    weights = random_weights(options, pair.source.vocab_size, pair.target.vocab_size, seed)
+    return ModelFile(options, weights, pair, "fr", "en", {}, {})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("align")
+    save_model(path / "there.regard", model_file())
+    save_model(path / "back.regard", model_file(seed=1, flipped=True))
+    save_model(path / "blind.regard", model_file("cho2014"))
+    (path / "a.fr").write_text("".join(f"{a}\n" for a, _ in PAIRS), "utf-8")
+    (path / "a.en").write_text("".join(f"{b}\n" for _, b in PAIRS), "utf-8")
+    return path
+
+
+@pytest.fixture
+def call(capsysbinary):
+    def call(*words):
+        code = run(["align", *map(str, words)])
+        out, err = capsysbinary.readouterr()
+        return code, out.decode(), err.decode()
+
+    return call
+
+
+def by_hand(model, source, target, cut):
+    """The links of one pair, from an own forced pass over an own matrix of words."""
+    (said,) = Translator.of(model).force([source], [target])
+    (part,) = said.parts
+    weights = to_words(
+        part.attention_TS,
+        match_pieces(part.source_spans, cut_words(source, cut)),
+        match_pieces(part.spans, cut_words(target, cut)),
+    )
+    return frozenset(hard_links(weights))
+
+
+@pytest.mark.parametrize("words", [(), ("--words",)])
+def test_a_model_links_each_word_to_where_it_looked_most(call, folder, words):
+    code, out, _ = call(folder / "there.regard", folder / "a.fr", folder / "a.en", *words)
+    lines = out.splitlines()
+    assert code == 0 and len(lines) == len(PAIRS)
+    cut = "words" if words else "spaces"
+    for (source, target), line in zip(PAIRS[:10], lines, strict=False):
+        assert from_pharaoh(line) == by_hand(model_file(), source, target, cut)
+
+
+@pytest.mark.parametrize("how", ["intersection", "union", "grow-diag", "grow-diag-final-and"])
+def test_two_models_become_one_alignment(call, folder, how):
+    _, out, _ = call(
+        folder / "there.regard",
+        folder / "a.fr",
+        folder / "a.en",
+        "--back",
+        folder / "back.regard",
+        "--how",
+        how,
+    )
+    for (source, target), line in zip(PAIRS[:10], out.splitlines(), strict=False):
+        there = by_hand(model_file(), source, target, "spaces")
+        back = by_hand(model_file(seed=1, flipped=True), target, source, "spaces")
+        assert from_pharaoh(line) == symmetrise(there, {(b, a) for a, b in back}, how)
+
+
+def test_without_a_model_the_pairs_themselves_teach_it(call, folder, tmp_path):
+    corpus = [(one.source, one.target) for one in regard.sample.generate(1500)]
+    for number, name in enumerate(("more.fr", "more.en")):
+        (tmp_path / name).write_text("".join(f"{pair[number]}\n" for pair in corpus), "utf-8")
+    code, out, _ = call(
+        folder / "a.fr",
+        folder / "a.en",
+        "--train",
+        tmp_path / "more.fr",
+        tmp_path / "more.en",
+        "--words",
+        "--jsonl",
+    )
+    found = [json.loads(line) for line in out.splitlines()]
+    assert code == 0 and len(found) == len(PAIRS)
+    gold = [one.links for one in regard.sample.generate(60)]
+    hits = sum(
+        len({tuple(link) for link in one["links"]} & set(links))
+        for one, links in zip(found, gold, strict=True)
+    )
+    assert hits > 0.6 * sum(map(len, gold))
+
+
+def test_links_are_scored_against_gold_and_their_own_gold_is_perfect(call, folder, tmp_path):
+    _, out, _ = call(folder / "there.regard", folder / "a.fr", folder / "a.en", "--out", tmp_path / "a.align")
+    assert out == ""
+    gold = tmp_path / "gold"
+    gold.write_text((tmp_path / "a.align").read_text("utf-8"), "utf-8")
+    code, out, err = call(folder / "a.fr", folder / "a.en", "--given", tmp_path / "a.align", "--gold", gold)
+    assert code == 0 and "alignment error rate 0.000 (0.000 to 0.000), precision 1.000, recall 1.000" in err
+    assert out == gold.read_text("utf-8")
+    other = tmp_path / "other"
+    other.write_text(
+        "".join(f"{b + 1}-{a + 1}\n" if n == 0 else "\n" for n, (a, b) in enumerate([(0, 0)] * 60))
+    )
+    _, _, err = call(
+        folder / "a.fr",
+        folder / "a.en",
+        "--given",
+        tmp_path / "a.align",
+        "--gold",
+        other,
+        "--from-one",
+        "--reversed",
+    )
+    assert "recall" in err and "0.000 to" not in err
+
+
+def test_one_pair_is_drawn(call, folder, tmp_path):
+    arguments = (folder / "there.regard", folder / "a.fr", folder / "a.en", "--draw", 3)
+    code, out, _ = call(*arguments)
+    assert code == 0 and all(any(word in line for line in out.splitlines()) for word in PAIRS[2][1].split())
+    code, out, _ = call(*arguments, "--svg", tmp_path / "third.svg")
+    assert (code, out) == (0, "")
+    assert all(
+        f">{word}<" in (tmp_path / "third.svg").read_text("utf-8")
+        for word in PAIRS[2][1].split()
+        if word.isalpha()
+    )
+
+
+def test_blank_lines_and_models_without_attention_have_no_links(call, folder, tmp_path):
+    (tmp_path / "b.fr").write_text("il pleut\n\n  \nil\n", "utf-8")
+    (tmp_path / "b.en").write_text("it rains\nit\n\n\n", "utf-8")
+    code, out, _ = call(folder / "there.regard", tmp_path / "b.fr", tmp_path / "b.en")
+    assert code == 0 and [bool(line) for line in out.split("\n")[:-1]][1:] == [False] * 3
+    code, out, _ = call(folder / "blind.regard", tmp_path / "b.fr", tmp_path / "b.en")
+    assert (code, out) == (0, "\n\n\n\n")
+
+
+def test_spaces_and_letters_that_are_cleaned_keep_their_places():
+    source, target = "il\u00a0 pleut  fort", "e\u0301te\u0301   chaud"
+    (one,) = align_pairs([(source, target)], Translator.of(model_file()))
+    assert [target[a:b] for a, b in one.target_words] == ["e\u0301te\u0301", "chaud"]
+    assert one.weights_TS.shape == (2, len(one.source_words)) and np.all(one.weights_TS.sum(axis=1) > 0.1)
+
+
+MISTAKES = {
+    "more lines": (("a.fr", "short"), "ends before line 2"),
+    "no such model": (("none.regard", "a.fr", "a.en"), "cannot be read"),
+    "no such file": (("a.fr", "none.en"), "cannot be read"),
+    "back alone": (("a.fr", "a.en", "--back", "back.regard"), "name the first"),
+    "one file": (("a.fr",), "give two files"),
+    "given and a model": (("there.regard", "a.fr", "a.en", "--given", "short"), "leave the model"),
+    "links of other lines": (("a.fr", "a.en", "--given", "short"), "has 1 lines"),
+    "gold out of range": (("a.fr", "a.en", "--given", "links", "--gold", "far"), "out of range"),
+    "links out of range": (("a.fr", "a.en", "--given", "far"), "out of range"),
+    "no links": (("a.fr", "a.en", "--given", "a.en"), "is not a link"),
+    "a line beyond": (("a.fr", "a.en", "--given", "links", "--draw", "61"), "no line 61"),
+    "a picture of nothing": (("a.fr", "a.en", "--given", "links", "--svg", "x.svg"), "--draw"),
+    "not UTF-8": (("latin", "latin"), "not UTF-8"),
+}
+
+
+@pytest.mark.parametrize(("words", "told"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_line_and_nothing_is_written(call, folder, words, told):
+    (folder / "short").write_text("0-0\n")
+    (folder / "links").write_text("0-0\n" * 60)
+    (folder / "far").write_text("99-0\n" * 60)
+    (folder / "latin").write_bytes("été\n".encode("latin-1"))
+    before = sorted(folder.iterdir())
+    names = [word if word.startswith("--") or word.isdecimal() else folder / word for word in words]
+    code, out, err = call(*names, "--out", folder / "out.align")
+    assert code == 2 and told in err and err.count("\n") == 1 and err.startswith("regard: ")
+    assert out == "" and sorted(folder.iterdir()) == before
