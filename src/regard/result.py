@@ -146,11 +146,12 @@ class Translation:
     @property
     def heat_map(self) -> HeatMap:
         """The picture of where each word came from."""
+        looks = any(part.attention_TS.shape[1] for part in self.parts)
         return HeatMap(
             "",
             tuple(self.text[start:end] for start, end in self.words),
-            tuple(self.source[start:end] for start, end in self.source_words) if self.links else (),
-            self.word_attention_TS.astype(float)[:, : len(self.source_words) if self.links else 0],
+            tuple(self.source[start:end] for start, end in self.source_words) if looks else (),
+            self.word_attention_TS.astype(float)[:, : len(self.source_words) if looks else 0],
             self.confidence,
             caption=f"flags: {', '.join(self.flags)}" if self.flags else "",
         )

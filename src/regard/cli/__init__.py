@@ -12,10 +12,22 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import regard
-from regard.cli import align, doctor, evaluate, info, inspect, runs, sample, show, train, translate
+from regard.cli import (
+    align,
+    doctor,
+    evaluate,
+    info,
+    inspect,
+    lineage,
+    runs,
+    sample,
+    show,
+    train,
+    translate,
+)
 from regard.errors import ConfigError, RegardError
 
-_VERBS = (translate, show, align, evaluate, train, runs, inspect, info, sample, doctor)
+_VERBS = (translate, show, align, evaluate, train, lineage, runs, inspect, info, sample, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

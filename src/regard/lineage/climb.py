@@ -1,0 +1,92 @@
+"""Training the ladder: every rung on the same pairs for the same time. The same call again goes on."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard.errors import ConfigError
+from regard.lineage.ladder import Rung
+from regard.training.display import Display
+from regard.training.recipes import effective_options
+from regard.training.run import CorpusFiles, Request, Stages, Trained, train
+
+_IDEAS = ("kind", "attention", "reading")  # of a model: what the rungs differ in
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What all rungs share: the corpus, what is held out, options, and the seconds or updates each has."""
+
+    corpora: tuple[CorpusFiles, ...]
+    folder: Path
+    seconds_each: float | None = None
+    steps_each: int | None = None
+    validation: tuple[Path, ...] = ()
+    source_language: str | None = None
+    target_language: str | None = None
+    seed: int = 1
+    device: str = "auto"
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def model_of(self, rung: Rung) -> Path:
+        """Return where the model of a rung is written; its run folder stands beside it."""
+        return self.folder / f"{rung.name}.regard"
+
+    def request_of(self, rung: Rung) -> Request:
+        """Return the training of a rung: its idea laid over the options that all share."""
+        options = {name: dict(section) for name, section in self.options.items()}
+        options["train"] = options.get("train", {}) | {
+            "seconds": self.seconds_each,
+            "steps": self.steps_each,
+        }
+        if rung.model:
+            options["model"] = options.get("model", {}) | dict(rung.model)
+        return Request(
+            corpora=self.corpora,
+            out=self.model_of(rung),
+            validation=self.validation,
+            source_language=self.source_language,
+            target_language=self.target_language,
+            preset=rung.preset,
+            options=options,
+            seed=self.seed,
+            device=self.device,
+        )
+
+    def check(self, ladder: Sequence[Rung]) -> None:
+        """Raise an error for options that a rung cannot have, before the first of them is trained."""
+        if os.environ.get("WORLD_SIZE", "1") != "1":
+            raise ConfigError("the ladder is trained by one process; leave torchrun out")
+        if (self.seconds_each is None) == (self.steps_each is None):
+            raise ConfigError("give the ladder a time or a number of updates, one of them")
+        for key in ("seconds", "steps"):
+            if key in self.options.get("train", {}):
+                raise ConfigError(f"train.{key} is the same for all rungs; give --time or --steps")
+        for key in _IDEAS:
+            if key in self.options.get("model", {}):
+                raise ConfigError(f"model.{key} is what the rungs differ in; leave it out")
+        for rung in ladder:
+            request = self.request_of(rung)
+            try:
+                effective_options(rung.preset, 0, request.options, self.seed)
+            except ConfigError as error:
+                raise ConfigError(f"rung {rung.name}: {error}") from error
+
+
+def climb(
+    plan: Plan, ladder: Sequence[Rung], open_display: Callable[[Rung], Display], stages: Stages
+) -> list[Trained]:
+    """Train each rung, or go on with it, and return what came of each; finished ones are left as they are."""
+    climbed = []
+    for place, rung in enumerate(ladder, 1):
+        display = open_display(rung)
+        try:
+            display.note(f"rung {place} of {len(ladder)}: {rung.name}, {rung.title['en']}")
+            trained = train(plan.request_of(rung), display, stages)
+        finally:
+            display.close()
+        assert trained is not None  # one process
+        climbed.append(trained)
+    return climbed

@@ -1,0 +1,67 @@
+"""The folder of a ladder: its models, and beside them the report as pages, Markdown and JSON."""
+
+import json
+from pathlib import Path
+
+from regard.errors import OutputError
+from regard.files import writing
+from regard.lineage.document import FORMAT, Lineage
+from regard.lineage.ladder import LADDER
+from regard.lineage.page import markdown, page, page_name
+from regard.lineage.wording import LANGUAGES
+
+MODELS = "models"
+_JSON = "report.json"
+_BEGINNING = json.dumps({"format": FORMAT}, indent=1).removesuffix("\n}").encode()
+
+
+def check_folder(folder: Path) -> None:
+    """Raise an error if a folder holds anything but the models and the report of a ladder."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise OutputError(f"{folder}: is a file; name a folder for the report")
+    known = {MODELS, _JSON, *map(page_name, LANGUAGES), *map(_markdown_name, LANGUAGES)}
+    foreign = [one.name for one in folder.iterdir() if one.name not in known and not _is_leftover(one)]
+    models = folder / MODELS
+    if models.exists() and not foreign:
+        names = {f"{rung.name}{ending}" for rung in LADDER for ending in (".regard", ".run")}
+        inside = models.iterdir() if models.is_dir() else [models]
+        foreign = [
+            f"{MODELS}/{one.name}" for one in inside if one.name not in names and not _is_leftover(one)
+        ]
+    report = folder / _JSON
+    if report.exists() and not foreign and not _is_ours(report):
+        foreign = [_JSON]
+    if foreign:
+        raise OutputError(
+            f"{folder}: holds {min(foreign)!r}, which is no part of a ladder; choose another folder for the "
+            "report, or move that away"
+        )
+
+
+def write_report(lineage: Lineage, folder: Path) -> list[Path]:
+    """Write the report, all of it or nothing, in place of an earlier one, and return its files."""
+    check_folder(folder)
+    texts = {folder / page_name(language): page(lineage, language) for language in LANGUAGES}
+    texts |= {folder / _markdown_name(language): markdown(lineage, language) for language in LANGUAGES}
+    data = json.dumps(lineage.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
+    texts[folder / _JSON] = data + "\n"
+    with writing(*texts) as streams:
+        for stream, text in zip(streams, texts.values(), strict=True):
+            stream.write(text.encode("utf-8", "replace"))
+    return list(texts)
+
+
+def _markdown_name(language: str) -> str:
+    return "report.md" if language == "en" else f"report.{language}.md"
+
+
+def _is_leftover(path: Path) -> bool:
+    """Return whether a file is one of ours that a killed process was writing."""
+    return path.name.startswith(".") and path.suffix in (".part", ".old")
+
+
+def _is_ours(report: Path) -> bool:
+    with report.open("rb") as file:
+        return file.read(len(_BEGINNING)) == _BEGINNING
