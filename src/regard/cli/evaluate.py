@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from regard.cli.settings import read_setting
+from regard.cli.settings import read_search
 from regard.draw.progress import progress
 from regard.errors import ConfigError
 
@@ -127,10 +127,7 @@ def run(options: argparse.Namespace) -> None:
 def _search(options: argparse.Namespace) -> dict[str, Any]:
     from regard.config import parse
 
-    search: dict[str, Any] = {} if options.beam is None else {"beam_size": options.beam}
-    for setting in options.set:
-        (*_, key), value = read_setting(setting, "key=value, such as length_penalty=0.6")
-        search[key] = value
+    search = read_search(options.beam, options.set)
     parse("search", search)  # a mistake shows before anything is read
     return search
 

@@ -1,11 +1,10 @@
 """`regard lineage`: what attention buys, on anybody's data."""
 
 import argparse
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.cli.settings import read_setting
+from regard.cli.settings import put_setting, read_setting, read_time
 from regard.errors import ConfigError
 from regard.training import load_torch
 
@@ -26,7 +25,6 @@ EXAMPLES = """examples:
   regard lineage train.fr train.en --time 40m --report three --only sutskever,bahdanau,transformer
   regard lineage train.fr train.en --time 9h --report ladder --gold gold.fr gold.en gold.align
 """
-_TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Train, measure, write, and print what came of it."""
     options = _options(arguments.set)
-    seconds = None if arguments.time is None else _seconds(arguments.time)
+    seconds = None if arguments.time is None else read_time(arguments.time)
     gold = _gold(arguments)
     load_torch()
     from regard.lineage.page import page_name
@@ -133,18 +131,5 @@ def _options(settings: list[str]) -> dict[str, dict[str, Any]]:
         path, value = read_setting(setting, "section.key=value")
         if len(path) < 2:
             raise ConfigError(f"--set {setting} is not valid; write section.key=value")
-        inner: dict[str, Any] = values
-        for key in path[:-1]:
-            inner = inner.setdefault(key, {})
-        inner[path[-1]] = value
+        put_setting(values, path, value)
     return values
-
-
-def _seconds(text: str) -> float:
-    match = _TIME.fullmatch(text)
-    if not match or not any(match.groups()):
-        raise ConfigError(
-            f"--time {text} is not valid; write hours, minutes and seconds as 30m, 2h, 1h30m or 90s"
-        )
-    hours, minutes, seconds = (float(number or 0) for number in match.groups())
-    return 3600 * hours + 60 * minutes + seconds

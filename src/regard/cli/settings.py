@@ -1,9 +1,13 @@
-"""Options given as `key=value` on the command line."""
+"""Options given as `key=value` on the command line, and times."""
 
+import re
 import tomllib
+from collections.abc import Iterable
 from typing import Any
 
 from regard.errors import ConfigError
+
+_TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 
 def read_setting(setting: str, form: str) -> tuple[list[str], Any]:
@@ -15,3 +19,35 @@ def read_setting(setting: str, form: str) -> tuple[list[str], Any]:
         return key.split("."), tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return key.split("."), text
+
+
+def put_setting(values: dict[str, Any], path: list[str], value: Any) -> None:
+    """Set a value deep inside; a bare word on the way stands for its kind."""
+    for key in path[:-1]:
+        inner = values.setdefault(key, {})
+        if not isinstance(inner, dict):
+            inner = values[key] = {"kind": inner}
+        values = inner
+    values[path[-1]] = value
+
+
+def read_search(beam_size: int | None, settings: Iterable[str]) -> dict[str, Any]:
+    """Return the options of the section `search` that `--beam` and `--set` give."""
+    search: dict[str, Any] = {} if beam_size is None else {"beam_size": beam_size}
+    for setting in settings:
+        path, value = read_setting(setting, "key=value, such as length_penalty=0.6")
+        if path[:-1] not in ([], ["search"]):
+            raise ConfigError(f"--set {setting} is not valid; only options of the section `search` are taken")
+        search[path[-1]] = value
+    return search
+
+
+def read_time(text: str) -> float:
+    """Return the seconds of a `--time`."""
+    match = _TIME.fullmatch(text)
+    if not match or not any(match.groups()):
+        raise ConfigError(
+            f"--time {text} is not valid; write hours, minutes and seconds as 30m, 2h, 1h30m or 90s"
+        )
+    hours, minutes, seconds = (float(number or 0) for number in match.groups())
+    return 3600 * hours + 60 * minutes + seconds

@@ -7,9 +7,9 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from regard.cli.settings import read_setting
+from regard.cli.settings import read_search
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -163,12 +163,7 @@ def _traces(options: argparse.Namespace, *, effects: bool, which: "Which | None"
             raise ConfigError("a trace is shown as it was made; only flags that look at it can be given")
         return [load_trace(Path(word)) for word in words]
     models, text = _models_and_text(words)
-    request: dict[str, Any] = {} if options.beam is None else {"beam_size": options.beam}
-    for setting in options.set:
-        path, value = read_setting(setting, "key=value, such as length_penalty=0.6")
-        if path[:-1] not in ([], ["search"]):
-            raise ConfigError(f"--set {setting} is not valid; only options of the section `search` are taken")
-        request[path[-1]] = value
+    request = read_search(options.beam, options.set)
     request |= {"force": options.force, "prefix": options.prefix, "gates": options.gates}
     request["interventions"] = list(map(_change, options.change))
 

@@ -2,12 +2,11 @@
 
 import argparse
 import os
-import re
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.cli.settings import read_setting
+from regard.cli.settings import put_setting, read_setting, read_time
 from regard.draw.progress import progress
 from regard.errors import ConfigError
 from regard.training import load_torch
@@ -29,7 +28,6 @@ EXAMPLES = """examples:
   regard train a.fr a.en --out rnn.regard --preset bahdanau2015 --set model.hidden_size=256
   torchrun --nproc-per-node 2 -m regard train a.fr a.en --out fr-en.regard
 """
-_TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,38 +112,18 @@ def _options(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{arguments.config}: is not TOML ({error})") from error
     for setting in arguments.set:
-        _put(values, *read_setting(setting, "section.key=value"))
+        put_setting(values, *read_setting(setting, "section.key=value"))
     if arguments.time or arguments.steps is not None:
-        _put(values, ["train", "seconds"], _seconds(arguments.time) if arguments.time else None)
-        _put(values, ["train", "steps"], arguments.steps)
+        put_setting(values, ["train", "seconds"], read_time(arguments.time) if arguments.time else None)
+        put_setting(values, ["train", "steps"], arguments.steps)
     if arguments.vocab is not None:
-        _put(values, ["tokenizer", "vocab_size"], arguments.vocab)
+        put_setting(values, ["tokenizer", "vocab_size"], arguments.vocab)
     for name, section in values.items():
         if isinstance(section, str):
             values[name] = {"kind": section}  # as everywhere, a bare word stands for the kind
         elif not isinstance(section, dict):
             raise ConfigError(f"{name} = {section!r} is not valid; options stand in sections, as in [train]")
     return values
-
-
-def _put(values: dict[str, Any], path: list[str], value: Any) -> None:
-    """Set a value deep inside; a bare word on the way stands for its kind."""
-    for key in path[:-1]:
-        inner = values.setdefault(key, {})
-        if not isinstance(inner, dict):
-            inner = values[key] = {"kind": inner}
-        values = inner
-    values[path[-1]] = value
-
-
-def _seconds(text: str) -> float:
-    match = _TIME.fullmatch(text)
-    if not match or not any(match.groups()):
-        raise ConfigError(
-            f"--time {text} is not valid; write hours, minutes and seconds as 30m, 2h, 1h30m or 90s"
-        )
-    hours, minutes, seconds = (float(number or 0) for number in match.groups())
-    return 3600 * hours + 60 * minutes + seconds
 
 
 def _also(words: list[str]) -> "CorpusFiles":

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from regard.cli.settings import read_setting
+from regard.cli.settings import read_search
 from regard.draw.progress import progress
 from regard.errors import ConfigError, CorpusError, SourceError
 from regard.files import READ_ERRORS, writing
@@ -92,10 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Translate, and say what could not be read and what looks wrong."""
-    search: dict[str, Any] = {} if options.beam is None else {"beam_size": options.beam}
-    for setting in options.set:
-        (*_, key), value = read_setting(setting, "key=value, such as length_penalty=0.6")
-        search[key] = value
+    search = read_search(options.beam, options.set)
     if options.given and (options.prefix or search or options.nbest > 1):
         raise ConfigError(
             "--given takes translations as they are; leave --prefix, --beam, --nbest and --set out"
