@@ -170,6 +170,7 @@ CHOICES = (
         {"accumulate": 3},
         {"r_drop": 1.0},
         {"subword_sampling": 0.5},
+        {"guidance": 0.1},
         {"clip_norm": None},
         {"clip_norm": 0.01},
     ]

@@ -53,6 +53,8 @@ class Reading:
         return np.concatenate([looks_TS[1:], looks_TS[-1:]]) if self.shifted else looks_TS
 
 
+AGREEMENT = 0.25
+
 USUAL_READING = Reading(-2, None, False)
 """Where nothing was learnt about a model: the last layer but one, the mean of its heads. In Transformers its
 weights align best (Garg et al. 2019, section 4.1)."""
@@ -140,6 +142,16 @@ def symmetrise(forward: Collection[Link], backward: Collection[Link], how: Symme
                 if source not in grown.sources and target not in grown.targets:
                     grown.add((source, target))
     return frozenset(grown.links)
+
+
+def agreed_links(forward_TS: Floats, backward_TS: Floats) -> frozenset[Link]:
+    """Return the words to which both directions together give enough (Liang et al. 2006 multiply, too).
+
+    That is, the geometric mean of the share of a target word that came from a source word, and of the share
+    of the source word that went into the target word, is above AGREEMENT.
+    """
+    targets, sources = np.nonzero(forward_TS * backward_TS > AGREEMENT**2)
+    return frozenset(zip(sources.tolist(), targets.tolist(), strict=True))
 
 
 class _Growing:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from regard.align import Link, Symmetrisation, hard_links, symmetrise, to_words
+from regard.align import Link, Symmetrisation, agreed_links, hard_links, symmetrise, to_words
 from regard.contract import Floats
 from regard.draw.heatmap import HeatMap, heat_maps_svg
 from regard.draw.labels import printable
@@ -68,13 +68,14 @@ def align_pairs(
     pairs: Iterable[tuple[str, str]],
     forward: Translator,
     backward: Translator | None = None,
-    how: Symmetrisation = "grow-diag-final-and",
+    how: Symmetrisation | None = None,
     cut: Cut = "spaces",
 ) -> Iterator[Alignment]:
     """Yield the alignment of each pair, a source and its translation, however many there are.
 
-    `backward` translates from the target language to the source language; with both, the two alignments
-    become one by a rule. A pair with a blank side has no links.
+    `backward` translates from the target language to the source language; with both, two words are linked
+    if both models together give them enough weight, or, with `how`, the two alignments become one by a rule.
+    A pair with a blank side has no links.
     """
     left = iter(pairs)
     while chunk := list(islice(left, _CHUNK)):
@@ -84,8 +85,11 @@ def align_pairs(
             spans = cut_words(source, cut), cut_words(target, cut)
             links, weights_TS = _links(there[number], *spans)
             if back is not None:
-                flipped, _ = _links(back[number], *spans[::-1])
-                links = symmetrise(links, {(b, a) for a, b in flipped}, how)
+                flipped, weights_ST = _links(back[number], *spans[::-1])
+                if how is None:
+                    links = agreed_links(weights_TS, weights_ST.T)
+                else:
+                    links = symmetrise(links, {(b, a) for a, b in flipped}, how)
             yield Alignment(source, target, *spans, frozenset(links), weights_TS)
 
 

@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 
-from regard.align import Link, Symmetrisation, symmetrise
+from regard.align import Link, Symmetrisation, agreed_links, symmetrise
 from regard.aligner.pairs import MAX_LEARNT_WORDS, Block, PairFile, WordIds, WordPair, blocks
 from regard.aligner.posteriors import MAX_JUMP, Doubles, Posteriors, hmm, ibm1
 from regard.aligner.table import TABLE_BITS, TableKeys
@@ -36,7 +36,6 @@ ROUNDS: tuple[Round, ...] = ("ibm1",) * 3 + ("hmm",) * 4  # one or two more chan
 # Added to each count. With variational Bayes (Dyer et al. 2013) instead, which makes small counts smaller
 # still, rare words collected whatever stood near them: twice the errors.
 SMOOTHING = 0.005
-AGREEMENT = 0.25  # the geometric mean of both directions' posteriors from which two words are linked
 _NEGLIGIBLE = 0.003  # a posterior not worth counting: at the end nine in ten are
 _FLOOR = 1e-9
 _ALIGN_PAIRS = 2000  # are aligned at a time
@@ -274,7 +273,7 @@ class TwoWayAligner:
     def _align_chunk(self, chunk: list[WordPair], how: Symmetrisation | None) -> list[frozenset[Link]]:
         both = zip(self.forward.posteriors(chunk), self.backward.posteriors(chunk), strict=True)
         if how is None:
-            return [_agreed_links(forward_TS, backward_TS) for forward_TS, backward_TS in both]
+            return [agreed_links(forward_TS, backward_TS) for forward_TS, backward_TS in both]
         return [
             symmetrise(_best_links(forward_TS, False), _best_links(backward_TS, True), how)
             for forward_TS, backward_TS in both
@@ -372,8 +371,3 @@ def _best_links(found_TS: Floats, flipped: bool) -> frozenset[Link]:
     linked = np.flatnonzero(found_XX.max(axis=1) > 1 - found_XX.sum(axis=1))
     links = ((int(best[said]), int(said)) for said in linked)
     return frozenset((said, given) if flipped else (given, said) for given, said in links)
-
-
-def _agreed_links(forward_TS: Floats, backward_TS: Floats) -> frozenset[Link]:
-    targets, sources = np.nonzero(forward_TS * backward_TS > AGREEMENT**2)
-    return frozenset(zip(sources.tolist(), targets.tolist(), strict=True))

@@ -46,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--back", type=Path, metavar="MODEL", help="a model from the target language to the source language"
     )
     parser.add_argument(
-        "--how", choices=_HOWS, help=f"how two directions become one ({_HOWS[0]}; the statistical ones agree)"
+        "--how",
+        choices=_HOWS,
+        help="the rule by which two directions become one (else both must agree on a link)",
     )
     parser.add_argument(
         "--train",
@@ -144,7 +146,7 @@ def _aligned(
     from regard.translate import Translator
 
     back = None if options.back is None else Translator.open(options.back)
-    yield from align_pairs(pairs, Translator.open(model), back, options.how or _HOWS[0], cut)
+    yield from align_pairs(pairs, Translator.open(model), back, options.how, cut)
 
 
 def _statistically(

@@ -74,6 +74,15 @@ class Position:
     step: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class PieceLinks:
+    """Linked pieces of a batch: the row of the pair, the place in its source and in its target."""
+
+    row_K: Ids
+    source_K: Ids
+    target_K: Ids
+
+
 class Batches:
     """The batches of one corpus, or of several mixed by weight."""
 
@@ -145,6 +154,18 @@ class Batches:
                 for row, line in zip(rows, store.lines(local_B), strict=True)
             }
         return [where[row] for row in range(len(pairs_B))]
+
+    def links(self, pairs_B: Ids) -> PieceLinks:
+        """Return the linked pieces of the pairs of a batch; all corpora must be aligned."""
+        rows, places = [], []
+        for store, store_rows, local_B in self._by_store(pairs_B):
+            if store.links is None:
+                raise ConfigError(f"{store.folder} is not aligned; prepare the corpus again")
+            found = store.links.fetch(local_B)
+            rows.append(np.repeat(store_rows, found.lengths_B // 2))
+            places.append(found.flat.astype(np.int64).reshape(-1, 2))
+        source_K, target_K = np.concatenate(places).T
+        return PieceLinks(np.concatenate(rows), source_K, target_K)
 
     def _release(self) -> None:
         for share in self._shares:

@@ -7,6 +7,8 @@ A store is a folder:
 | `source.ids`, `target.ids`            | all ids end to end, 16 or 32 bits each, no special ids    |
 | `source.offsets`, `target.offsets`    | where each sentence starts, 64 bits; one more at the end  |
 | `lines`                               | the line of the corpus each pair came from, 64 bits       |
+| `links.ids`, `links.offsets`          | if pairs are aligned: place in the source, in the target, |
+|                                       | again and again, 16 bits each, and where each pair starts |
 | `store.json`                          | format, counts, widths, hashes of the tokenizers          |
 """
 
@@ -15,7 +17,7 @@ import mmap
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -23,6 +25,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.align import Link
 from regard.contract import Ids, Ragged
 from regard.corpus.parallel import map_in_threads, num_cores
 from regard.corpus.read import Pair, chunks
@@ -31,6 +34,7 @@ from regard.files import writing_folder
 from regard.text.tokenizer import Tokenizer, TokenizerPair
 
 FORMAT = "regard-store/1"
+_LINK_WIDTH = np.dtype("<u2")
 _CHUNK_PAIRS = 2048  # with small ones the threads would wait for each other more than they work
 
 
@@ -96,6 +100,20 @@ def build_store(
     return Store(folder)
 
 
+def add_links(store: "Store", links: Iterable[Collection[Link]]) -> "Store":
+    """Write which pieces of each pair belong together into the folder of a store, and open it again.
+
+    A pair with a place that 16 bits cannot hold has none.
+    """
+    with _SideWriter(store.folder, "links") as side:
+        for of_pair in links:
+            flat = np.array(sorted(of_pair, key=lambda link: link[::-1]), np.int64).reshape(-1)
+            if flat.max(initial=0) > np.iinfo(_LINK_WIDTH).max:
+                flat = flat[:0]
+            side.add(Ragged.of([flat.astype(_LINK_WIDTH)]))
+    return Store(store.folder)
+
+
 class _SideWriter:
     """Appends the sentences of one side to its two files."""
 
@@ -144,9 +162,14 @@ class Store:
             width = np.dtype(f"<u{bits // 8}")
             self._check_size(f"{side}.ids", num_ids * width.itemsize)
             offsets = self._map(f"{side}.offsets", np.dtype("<u8"), self.num_pairs + 1)
-            sides[side] = _Side(_FileReader(folder / f"{side}.ids"), width, offsets)
+            sides[side] = Side(_FileReader(folder / f"{side}.ids"), width, offsets)
         self.source, self.target = sides["source"], sides["target"]
         self._lines = self._map("lines", np.dtype("<u8"), self.num_pairs)
+        self.links: Side | None = None
+        if (folder / "links.offsets").exists():
+            offsets = self._map("links.offsets", np.dtype("<u8"), self.num_pairs + 1)
+            self._check_size("links.ids", int(offsets[-1]) * _LINK_WIDTH.itemsize)
+            self.links = Side(_FileReader(folder / "links.ids"), _LINK_WIDTH, offsets)
 
     def _map(self, name: str, width: np.dtype[np.unsignedinteger], count: int) -> NDArray[np.unsignedinteger]:
         path = self._check_size(name, count * width.itemsize)
@@ -204,8 +227,8 @@ class _FileReader:
             return os.read(self._file, num_bytes)
 
 
-class _Side:
-    """The sentences of one language."""
+class Side:
+    """The sentences of one language, or other rows of numbers."""
 
     def __init__(
         self, ids: _FileReader, width: np.dtype[np.unsignedinteger], offsets: NDArray[np.unsignedinteger]

@@ -41,8 +41,9 @@ class Plan:
             "seconds": self.seconds_each,
             "steps": self.steps_each,
         }
-        if rung.model:
-            options["model"] = options.get("model", {}) | dict(rung.model)
+        model = {**rung.size, **options.get("model", {}), **rung.model}
+        if model:
+            options["model"] = model
         return Request(
             corpora=self.corpora,
             out=self.model_of(rung),

@@ -1,7 +1,8 @@
 """The rungs of the ladder: the designs of the papers at one size, so that what differs is the idea.
 
-All recurrent rungs have the cell, width and readout of `regard-rnn`; the papers' own sizes are presets of
-their own. Each rung says what it is compared with, that is, what one idea it adds.
+All are as wide as the Transformer `regard-small`, so that an hour or two on a laptop is enough; recurrent
+rungs have the cell and readout of `regard-rnn`. The papers' own sizes are presets of their own. Each rung
+says what it is compared with, that is, what one idea it adds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,9 @@ from typing import Any
 
 from regard.config import nearest
 from regard.errors import ConfigError
+from regard.model.presets import PRESETS
+
+_WIDTH = PRESETS["regard-small"].hidden_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,11 @@ class Rung:
     preset: str
     after: str | None
     model: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def size(self) -> Mapping[str, int]:
+        """Options of its preset that give it the width of the others."""
+        return {} if self.preset == "regard-small" else {"hidden_size": _WIDTH, "embedding_size": _WIDTH}
 
     @property
     def has_attention(self) -> bool:

@@ -9,18 +9,34 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from regard.align import Reading
 from regard.contract import Batch, Forced, Ids, Probe, Step, check_source, unseen
 from regard.model.build import Model
 from regard.model.loss import Loss, smoothed_cross_entropy
 from regard.model.noise import Noise
+from regard.model.transformer import TransformerModel
 from regard.vocabulary import PAD
 
 
 def batch_loss(model: Model, batch: Batch, noise: Noise | None, smoothing: float) -> Loss:
     """Return the loss of a batch with targets, summed over its real target tokens."""
+    return _loss_of(model, forced_readouts(model, batch, noise), batch, smoothing)
+
+
+def batch_loss_and_head(
+    model: TransformerModel, batch: Batch, noise: Noise | None, smoothing: float, reading: Reading
+) -> tuple[Loss, Tensor]:
+    """Return the loss, and the weights (B, T, S) with which a head of the decoder looks at the source."""
+    state = model.encode(*_source(model, batch), noise, unseen)
+    decoded = model.decode(state, _tensor(model, batch.forced_in_BT), noise, unseen)
+    loss = _loss_of(model, decoded.readout_RTQ, batch, smoothing)
+    return loss, decoded.weights[reading.layer][:, reading.head]
+
+
+def _loss_of(model: Model, readout_BTQ: Tensor, batch: Batch, smoothing: float) -> Loss:
     target_out_BT = _tensor(model, batch.target_out_BT)
     real_BT = target_out_BT != PAD
-    readout_MQ = forced_readouts(model, batch, noise)[real_BT]
+    readout_MQ = readout_BTQ[real_BT]
     return smoothed_cross_entropy(
         readout_MQ, model.output_weight(), model.b_o, target_out_BT[real_BT], smoothing
     )

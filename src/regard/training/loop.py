@@ -29,6 +29,7 @@ from regard.training.checkpoint import Checkpoint, save_checkpoint
 from regard.training.diagnose import Finding, Measured, about_learning, diverging, slower
 from regard.training.display import Display
 from regard.training.display import Progress as Shown
+from regard.training.guide import Guide, taught_reading
 from regard.training.log import Log
 from regard.training.optimise import (
     Place,
@@ -125,8 +126,17 @@ class Trainer:
         self.progress = Progress(budget=self._budget, limit=self._budget)
         self.history: list[Measured] = []
         self.validator = Validator(prepared, options.batch, self.model)
+        guide = None
+        if options.model.kind == "transformer" and options.train.guidance:
+            guide = Guide(self.batches.links, options.train.guidance, taught_reading(options.model))
         self.workers = Workers(
-            self.model, options.train, options.seed, num_workers, processes, _autocast(options.train, device)
+            self.model,
+            options.train,
+            options.seed,
+            num_workers,
+            processes,
+            _autocast(options.train, device),
+            guide,
         )
         epoch_updates = -(-self.batches.num_batches(0) // options.train.accumulate)
         self.valid_steps = options.train.valid_steps or min(1000, max(250, epoch_updates))

@@ -1,4 +1,6 @@
-"""What training makes small: the smoothed loss of a batch, and R-Drop's disagreement of two passes."""
+"""What training makes small: the smoothed loss of a batch, and R-Drop's disagreement of two passes,
+or the error of a head that is taught to align.
+"""
 
 import numpy as np
 import torch
@@ -6,14 +8,22 @@ from torch.nn import functional
 
 from regard.contract import Batch
 from regard.model.build import Model
-from regard.model.engine import batch_loss, forced_logits
+from regard.model.engine import batch_loss, batch_loss_and_head, forced_logits
 from regard.model.loss import Loss
 from regard.model.noise import Noise
+from regard.model.transformer import TransformerModel
+from regard.training.guide import Guide
 from regard.vocabulary import PAD
 
 
-def objective(model: Model, batch: Batch, noise: Noise, smoothing: float, r_drop: float) -> Loss:
+def objective(
+    model: Model, batch: Batch, noise: Noise, smoothing: float, r_drop: float, guide: Guide | None = None
+) -> Loss:
     """Return the loss of a batch, summed over its real target tokens."""
+    if guide is not None:
+        assert isinstance(model, TransformerModel) and not r_drop
+        loss, weights_BTS = batch_loss_and_head(model, batch, noise, smoothing, guide.reading)
+        return Loss(loss.smoothed + guide.loss(weights_BTS, batch), loss.nll)
     if r_drop == 0:
         return batch_loss(model, batch, noise, smoothing)
     return _r_drop_loss(model, batch, noise, smoothing, r_drop)

@@ -25,6 +25,7 @@ from regard.corpus.store import Store, build_store
 from regard.errors import CorpusError
 from regard.files import writing_folder
 from regard.text.tokenizer import Tokenizer, TokenizerPair
+from regard.training.guide import write_links
 from regard.vocabulary import NUM_RESERVED
 
 MIN_PAIRS = 50
@@ -147,8 +148,10 @@ def prepare(
     max_tokens: int,
     seed: int,
     progress: Progress,
+    *,
+    with_links: bool = False,
 ) -> None:
-    """Write all that training reads into a new folder, whole or not at all.
+    """Write all that training reads into a new folder, whole or not at all; `with_links`, aligned.
 
     Pairs with more than `max_tokens` on a side are not validated on; of the others batches leave them out.
     """
@@ -179,6 +182,8 @@ def prepare(
             shown = partial(_show_store, progress, report.num_pairs)
             place = temporary / f"train-{number}"
             stores.append(build_store(split.keep(read()), tokenizers, place, on_progress=shown))
+        if with_links:
+            stores = write_links(stores, tokenizers, progress)
         validation = _short(split.validation, tokenizers, max_tokens)
         build_store(validation, tokenizers, temporary / "validation")
         facts = _facts(inspected, split, stores, len(validation), tokenizers)

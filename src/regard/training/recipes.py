@@ -120,6 +120,15 @@ def _check(options: RunOptions) -> None:
             "model.tie = 'all' needs one vocabulary for both languages; set tokenizer.joint = true, or "
             "model.tie = 'target'"
         )
+    if options.train.guidance:
+        if model.kind != "transformer":
+            raise ConfigError(
+                "train.guidance teaches a head of a Transformer; leave it out, the attention of a recurrent "
+                "model aligns by itself"
+            )
+        for other in ("r_drop", "subword_sampling"):
+            if getattr(options.train, other):
+                raise ConfigError(f"train.guidance and train.{other} exclude each other; leave one out")
     positions = model.positions if model.kind == "transformer" else None
     if positions and positions.kind == "learned" and positions.max_positions < batch.max_tokens:
         raise ConfigError(

@@ -30,6 +30,7 @@ import numpy as np
 import torch
 
 import regard
+from regard.align import Reading
 from regard.corpus.batches import Batches
 from regard.corpus.inspect import check_rules
 from regard.corpus.parallel import num_cores
@@ -46,6 +47,7 @@ from regard.runtime.build import build_engine
 from regard.training.checkpoint import locked, newest_checkpoint
 from regard.training.diagnose import about_data
 from regard.training.display import Display, TensorBoardDisplay, several, tensorboard_writer
+from regard.training.guide import taught_reading
 from regard.training.history import FORMAT, RESULT_FILE, RUN_FILE
 from regard.training.loop import RunOptions, Trainer
 from regard.training.prepare import Material, Prepared, Progress, inspect_material, load_prepared, prepare
@@ -190,7 +192,13 @@ def _begin(request: Request, material: Material, device: torch.device, stages: S
         name = request.preset or choose_preset(inspected.num_words, _said_train(request).get("seconds"))
         options = effective_options(name, inspected.num_words, request.options, request.seed)
         prepare(
-            inspected, folder / "data", options.tokenizer, options.batch.max_tokens, request.seed, progress
+            inspected,
+            folder / "data",
+            options.tokenizer,
+            options.batch.max_tokens,
+            request.seed,
+            progress,
+            with_links=options.train.guidance > 0,
         )
     facts = load_prepared(folder / "data").facts
     num_threads = min(torch.get_num_threads(), num_cores())
@@ -335,9 +343,13 @@ def _with_habits(model: ModelFile, prepared: Prepared, options: RunOptions) -> M
     batches = Batches(prepared.shares, options.batch, options.seed)
     store = prepared.validation_store
     longest = int(store.source.lengths(np.arange(len(store))).max(initial=0))
+    if options.model.kind == "transformer" and options.train.guidance:
+        reading: Reading | None = taught_reading(options.model)
+    else:
+        reading = choose_reading(engine, (batch for _, batch in batches.iterate()))
     return replace(
         model,
-        reading=choose_reading(engine, (batch for _, batch in batches.iterate())),
+        reading=reading,
         split_above=min(options.batch.max_tokens, max(longest, _LEAST_LONG)),
     )
 

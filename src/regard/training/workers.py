@@ -19,6 +19,7 @@ from regard.config import TrainOptions
 from regard.contract import Batch
 from regard.model.build import Model
 from regard.model.noise import Noise
+from regard.training.guide import Guide
 from regard.training.objective import objective
 from regard.training.processes import Processes
 
@@ -54,12 +55,14 @@ class Workers:
         num_workers: int,
         processes: Processes = Processes(),  # noqa: B008 - frozen
         autocast: Autocast = contextlib.nullcontext,
+        guide: Guide | None = None,
     ) -> None:
         self._model = model
         self._parameters = list(model.parameters())
         self._options = options
         self._seed = seed
         self._autocast = autocast
+        self._guide = guide
         self._first = processes.rank * num_workers
         self._num_places = processes.num_ranks * num_workers
         self._num_workers = num_workers
@@ -83,15 +86,13 @@ class Workers:
     def _compute(
         self, group: Sequence[Batch], num_tokens: int, step: int, place: int
     ) -> tuple[list[Tensor], Gathered]:
-        noise = Noise(self._seed, step, place)
+        noise, smoothing = Noise(self._seed, step, place), self._options.label_smoothing
         summed: list[Tensor] = []
         loss = nll = 0.0
         for batch in group:
+            shard = batch.shard(place, self._num_places)
             with self._autocast():
-                shard = batch.shard(place, self._num_places)
-                found = objective(
-                    self._model, shard, noise, self._options.label_smoothing, self._options.r_drop
-                )
+                found = objective(self._model, shard, noise, smoothing, self._options.r_drop, self._guide)
             gradients = torch.autograd.grad(
                 found.smoothed / num_tokens, self._parameters, allow_unused=True, materialize_grads=True
             )

@@ -1,0 +1,177 @@
+"""A head that is taught to align: what it is told, what that costs, and that it learns it."""
+
+import math
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from small import batch_of, shrink, with_dropout
+from test_training import corpus, request_for, run  # noqa: F401 - a fixture
+
+import regard
+from regard.align import GoldLinks, Reading, score_links
+from regard.aligning import align_pairs, cut_words
+from regard.config import BatchOptions, SubwordOptions
+from regard.corpus.batches import Batches, PieceLinks, Share
+from regard.corpus.read import Pair
+from regard.corpus.store import Store, add_links, build_store
+from regard.errors import ConfigError, CorpusError
+from regard.model.build import build_model
+from regard.model.engine import TorchEngine, batch_loss
+from regard.model.noise import Noise
+from regard.model.presets import preset
+from regard.modelfile import load_model
+from regard.sample import generate
+from regard.text.tokenizer import TokenizerPair
+from regard.text.words import match_pieces
+from regard.training.guide import Guide, _WordCutter, taught_reading, write_links
+from regard.training.objective import objective
+from regard.vocabulary import NUM_RESERVED
+
+SAMPLE = list(generate(400, seed=5))
+PAIRS = [Pair(number, pair.source, pair.target) for number, pair in enumerate(SAMPLE, 1)]
+
+
+@pytest.fixture(scope="module")
+def tokenizers():
+    return TokenizerPair.learn(
+        [pair.source for pair in PAIRS], [pair.target for pair in PAIRS], SubwordOptions(vocab_size=700)
+    )
+
+
+def links_of(*links):
+    row, source, target = np.array(links, np.int64).reshape(-1, 3).T
+    return PieceLinks(row, source, target)
+
+
+def test_the_loss_is_that_of_the_step_that_reads_a_piece():
+    batch = batch_of(("abc", "dabi"), ("hh", "ca"))  # rows of 3 and 2 source pieces, 4 and 2 target pieces
+    weights = torch.softmax(torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(1)), -1).double()
+    # Row 0: piece 0 comes from 2, piece 1 from 0 and 1, pieces 2 and 3 from nowhere. Row 1: nothing known.
+    guide = Guide(lambda pairs: links_of((0, 2, 0), (0, 0, 1), (0, 1, 1)), 0.5, Reading(0, 0, True))
+    wanted = (
+        math.log(weights[0, 1, 2])
+        + (math.log(weights[0, 2, 0]) + math.log(weights[0, 2, 1])) / 2
+        + math.log(weights[0, 3, 3])  # `</s>` of the source
+        + math.log(weights[0, 4, 3])
+    )
+    assert guide.loss(weights, batch).item() == pytest.approx(-0.5 * wanted)
+
+
+def test_a_weight_of_nothing_costs_much_but_not_infinitely_much():
+    batch = batch_of(("ab", "d"))
+    weights = torch.tensor([[[1.0, 0, 0], [0, 1.0, 0]]], requires_grad=True)
+    loss = Guide(lambda pairs: links_of((0, 0, 0)), 1.0, Reading(0, 0, True)).loss(weights, batch)
+    assert 10 < loss.item() < 100
+    loss.backward()
+    assert torch.isfinite(weights.grad).all()
+
+
+def test_what_is_trained_is_both_losses_and_only_one_head_is_asked():
+    options = with_dropout(shrink(preset("regard-small")), 0.0)
+    model = build_model(options, NUM_RESERVED + 10, NUM_RESERVED + 10).double()
+    batch = batch_of(("abc", "dabi"), ("hhfga", "ca"))
+    reading = taught_reading(options)
+    assert reading == Reading(0, 0, True)  # of two layers the last but one
+    guide = Guide(lambda pairs: links_of((0, 0, 0), (1, 4, 1)), 2.0, reading)
+    both = objective(model, batch, Noise(1, 1), 0.1, 0.0, guide)
+    plain = batch_loss(model, batch, None, 0.1)
+    attention = TorchEngine(model).force(batch).attention_BTLNS
+    taught = guide.loss(torch.from_numpy(attention[:, :, 0, 0]), batch)
+    assert both.smoothed.item() == pytest.approx(plain.smoothed.item() + taught.item())
+    assert both.nll.item() == pytest.approx(plain.nll.item())
+
+
+def test_links_come_back_for_any_pairs_of_any_corpus(tokenizers, tmp_path):
+    stores, told = [], []
+    for name, pairs in (("a", PAIRS[:30]), ("b", PAIRS[30:50])):
+        store = build_store(pairs, tokenizers, tmp_path / name, num_threads=1)
+        links = [frozenset({(number % 3, 0), (0, number % 2)}) for number in range(len(pairs))]
+        links[4] = frozenset()
+        links[5] = frozenset({(70_000, 0)})  # more than the file can hold
+        stores.append(add_links(store, links))
+        told += [*links[:5], frozenset(), *links[6:]]
+    batches = Batches([Share(store) for store in stores], BatchOptions(batch_tokens=200), 1)
+    wanted = np.array([31, 4, 5, 0, 49, 17])
+    found = batches.links(wanted)
+    for row, pair in enumerate(wanted.tolist()):
+        mine = found.row_K == row
+        assert (
+            set(zip(found.source_K[mine].tolist(), found.target_K[mine].tolist(), strict=True)) == told[pair]
+        )
+
+
+def test_a_corpus_that_is_not_aligned_or_damaged_says_so(tokenizers, tmp_path):
+    store = build_store(PAIRS[:10], tokenizers, tmp_path / "a", num_threads=1)
+    with pytest.raises(ConfigError, match="not aligned"):
+        Batches([Share(store)], BatchOptions(), 1).links(np.array([0]))
+    aligned = add_links(store, [frozenset({(0, 0)})] * 10)
+    file = aligned.folder / "links.ids"
+    file.write_bytes(file.read_bytes()[:-2])
+    with pytest.raises(CorpusError, match=r"links\.ids: damaged"):
+        Store(aligned.folder)
+
+
+def test_pieces_are_joined_to_words(tokenizers):
+    text = "Nous l'avons achetée 12 fois, 학교에서"
+    ids = tokenizers.source.encode_batch([text])[0].tolist()
+    cut = _WordCutter(tokenizers.source).cut(ids)
+    joined = " ".join(word for word in cut.words if not word.startswith("<0x"))
+    assert joined.startswith("Nous l ' avons achetée ") and " fois ," in joined
+    assert [start for start, _ in cut.spans[1:]] == [end for _, end in cut.spans[:-1]]
+    assert cut.spans[-1][1] == len(ids) and _WordCutter(tokenizers.source).cut([]).words == []
+
+
+def test_the_links_of_pieces_are_those_of_the_words_they_stand_in(tokenizers, tmp_path):
+    store = build_store(PAIRS, tokenizers, tmp_path / "a", num_threads=1)
+    (aligned,) = write_links([store], tokenizers, lambda what, done, of: None)
+    found = Batches([Share(aligned)], BatchOptions(), 1).links(np.arange(len(PAIRS)))
+    words = []
+    for row, pair in enumerate(PAIRS):
+        source, target = (
+            match_pieces(tokenizers.source.encode(text).spans, cut_words(text, "words")).words_of_piece
+            for text in (pair.source, pair.target)
+        )
+        mine = found.row_K == row
+        links = zip(found.source_K[mine], found.target_K[mine], strict=True)
+        words.append({link for a, b in links for link in product(source[a], target[b])})
+    assert score_links(words, list(map(gold_of, SAMPLE))).aer < 0.2
+
+
+@pytest.mark.slow
+def test_a_taught_head_aligns_better_than_the_best_that_is_not(corpus, tmp_path):  # noqa: F811
+    error = {}
+    gold = list(generate(100, seed=77))
+    size = {"hidden_size": 64, "feed_forward_size": 128, "num_heads": 4}
+    for name, weight in (("taught", 0.3), ("untaught", 0.0)):
+        request = request_for(
+            corpus, tmp_path / f"{name}.regard", steps=300, guidance=weight, valid_steps=300
+        )
+        run(replace(request, options=request.options | {"model": request.options["model"] | size}))
+        model = load_model(request.out)
+        found = align_pairs(
+            [(pair.source, pair.target) for pair in gold], regard.load(request.out), cut="words"
+        )
+        error[name] = score_links([one.links for one in found], [gold_of(pair) for pair in gold]).aer
+        assert (model.reading == taught_reading(model.options)) is (name == "taught")
+    assert error["taught"] < error["untaught"] - 0.2, error
+
+
+def gold_of(pair):
+    return GoldLinks(frozenset(pair.links), frozenset(pair.links))
+
+
+@pytest.mark.parametrize(
+    ("family", "options", "message"),
+    [
+        ("transformer", {"r_drop": 1.0}, "train.guidance and train.r_drop exclude each other"),
+        ("transformer", {"subword_sampling": 0.1}, "train.guidance and train.subword_sampling exclude"),
+        ("bahdanau", {}, "teaches a head of a Transformer"),
+    ],
+)
+def test_what_cannot_be_taught_is_said_before_anything_is_read(corpus, tmp_path, family, options, message):  # noqa: F811
+    with pytest.raises(ConfigError, match=message):
+        run(request_for(corpus, tmp_path / "m.regard", family, guidance=0.1, **options))
+    assert not list(tmp_path.iterdir())
