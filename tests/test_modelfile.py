@@ -78,6 +78,48 @@ def test_the_same_model_gives_the_same_bytes(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
 
 
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_packed_model_is_a_quarter_as_large_and_nearly_the_same(tmp_path, name):
+    saved = model_of(shrink(PRESETS[name], hidden_size=64, embedding_size=64, feed_forward_size=64))
+    small, large = tmp_path / "small.regard", tmp_path / "large.regard"
+    save_model(small, saved, packed=True)
+    save_model(large, saved)
+    loaded = load_model(small)
+    header = 12_000  # names and hashes of all parts, which small models notice
+    assert small.stat().st_size < large.stat().st_size / 3.5 + header
+    assert loaded.options == saved.options and loaded.weights.keys() == saved.weights.keys()
+    for key, weight in saved.weights.items():
+        found = loaded.weights[key]
+        assert found.dtype == np.float32 and found.shape == weight.shape
+        if weight.ndim == 1:
+            assert np.array_equal(found, weight)
+        else:
+            assert (np.abs(found - weight).max(axis=1) <= np.abs(weight).max(axis=1) / 253).all()
+    save_model(large, loaded, packed=True)
+    again = load_model(large)
+    assert all(np.array_equal(array, again.weights[key]) for key, array in loaded.weights.items())
+
+
+def test_a_row_of_zeros_stays_one_in_a_packed_model(tmp_path):
+    saved = model_of()
+    name, weight = next((name, weight) for name, weight in saved.weights.items() if weight.ndim == 2)
+    weight[1] = 0
+    save_model(tmp_path / "m.regard", saved, packed=True)
+    assert (load_model(tmp_path / "m.regard").weights[name][1] == 0).all()
+
+
+def test_bytes_without_a_fitting_scale_are_refused_by_name(tmp_path):
+    path = tmp_path / "m.regard"
+    save_model(path, model_of(), packed=True)
+    tensors, about = taken_apart(path)
+    name = next(name for name in tensors if name.startswith("scale."))
+    for wrong in (None, tensors[name][:-1], tensors[name].astype(np.float64)):
+        changed = {key: array for key, array in tensors.items() if key != name}
+        sealed(path, changed if wrong is None else changed | {name: wrong}, about)
+        with pytest.raises(ModelFileError, match=f"weight {name.removeprefix('scale.')!r} is int8 of shape"):
+            load_model(path)
+
+
 def test_a_flipped_bit_anywhere_is_found(tmp_path):
     """In the length, the header, its padding, a weight or a tokenizer."""
     path = tmp_path / "model.regard"

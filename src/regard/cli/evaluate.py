@@ -134,14 +134,15 @@ def _search(options: argparse.Namespace) -> dict[str, Any]:
 
 def _models_and_files(words: list[str], has_given: bool) -> tuple[list[Path], list[Path]]:
     """Return which words are models and which the test set: models come first."""
-    num_models = next((n for n, word in enumerate(words) if not word.endswith(".regard")), len(words))
+    from regard.starter import bundled, default_model
+
+    is_model = [word.endswith(".regard") or word in bundled() for word in words]
+    num_models = is_model.index(False) if False in is_model else len(words)
     num_models = max(num_models, len(words) - 2)
     models, files = list(map(Path, words[:num_models])), list(map(Path, words[num_models:]))
     if not files:
         raise ConfigError("name the test set after the models: SOURCE REFERENCE, or one file with both")
     if not models and not has_given:
-        from regard.starter import default_model
-
         models = [default_model()]
     return models, files
 

@@ -6,13 +6,20 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.starter import bundled, locate
+
 if TYPE_CHECKING:
     from regard.modelfile import ModelFile
 
 NAME = "info"
-HELP = "show what a model file is: languages, design, sizes, data, scores"
-DESCRIPTION = "Verifies every part of a model file and shows its card."
+HELP = "show what a model is: languages, design, sizes, data, scores"
+DESCRIPTION = (
+    "Verifies every part of a model file and shows its card. Without a model: the models that come with the\n"
+    "package, whose names can stand wherever a model file can."
+)
 EXAMPLES = """examples:
+  regard info
+  regard info fr-en
   regard info fr-en.regard
   regard info fr-en.regard --json
 """
@@ -20,7 +27,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="the model file")
+    parser.add_argument("model", type=Path, nargs="?", metavar="MODEL", help="the model file or its name")
     parser.add_argument("--json", action="store_true", help="everything, configuration included, as JSON")
 
 
@@ -28,12 +35,26 @@ def run(options: argparse.Namespace) -> None:
     """Show the card."""
     from regard.modelfile import load_model
 
+    if options.model is None:
+        _print_bundled()
+        return
     model = load_model(options.model)
     if options.json:
         print(json.dumps(_about(model), indent=1, ensure_ascii=False))
         return
-    for name, value in _rows(options.model, model):
+    for name, value in _rows(locate(options.model), model):
         print(f"{name:12} {value}")
+
+
+def _print_bundled() -> None:
+    from regard.modelfile import load_model
+
+    for name, path in bundled().items():
+        model = load_model(path)
+        rows = dict(_rows(path, model))
+        print(f"{name:16} {rows['languages']}; {rows['design']}; {path.stat().st_size / 1e6:.1f} MB")
+    if not bundled():
+        print("this installation brings no model of its own")
 
 
 def _about(model: "ModelFile") -> dict[str, Any]:

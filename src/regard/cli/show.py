@@ -177,17 +177,16 @@ def _traces(options: argparse.Namespace, *, effects: bool, which: "Which | None"
 
 
 def _models_and_text(words: Sequence[str]) -> tuple[list[Path], str]:
-    """Return which models translate what: the words that name files come first."""
+    """Return which models translate what: the words that name models come first."""
+    from regard.starter import default_model, names_model
+
     models: list[Path] = []
     left = list(words)
-    # A text may be too long for the name of a file: pathlib would raise an error.
-    while left and (left[0].endswith(".regard") or os.path.isfile(left[0])):  # noqa: PTH113
+    while left and names_model(left[0]):
         models.append(Path(left.pop(0)))
     if len(left) > 1:
         raise ConfigError(f"one text is shown at a time and there are {len(left)}; put the text into quotes")
     if not models:
-        from regard.starter import default_model
-
         models = [default_model()]
     if left:
         return models, left[0]

@@ -269,12 +269,11 @@ def _json(number: int, translation: "Translation", report: _Report) -> str:
 
 
 def _model_and_texts(words: list[str]) -> tuple[Path, list[str]]:
-    """Return which model translates which texts: a first word that names a file is the model."""
-    # A text may be too long for the name of a file: pathlib would raise an error.
-    if words and (words[0].endswith(".regard") or os.path.isfile(words[0])):  # noqa: PTH113
-        return Path(words[0]), words[1:]
-    from regard.starter import default_model
+    """Return which model translates which texts: a first word that names a model is the model."""
+    from regard.starter import default_model, names_model
 
+    if words and names_model(words[0]):
+        return Path(words[0]), words[1:]
     return default_model(), words
 
 

@@ -1,15 +1,39 @@
-"""The models that come with the package."""
+"""The models that come with the package. Each has a name, which can stand wherever a model file can.
 
+`recipes/starter.py` makes them; their cards say of what data, and how good they are.
+"""
+
+import os
 from pathlib import Path
 
 from regard.errors import ModelFileError
 
+DEFAULT = "fr-en"
+ENDING = ".regard"
+_FOLDER = Path(__file__).parent
+
+
+def bundled() -> dict[str, Path]:
+    """Return the files of the models of the package by name."""
+    return {path.stem: path for path in sorted(_FOLDER.glob(f"*{ENDING}"))}
+
 
 def default_model() -> Path:
     """Return the model that translates where none is named."""
-    found = sorted(Path(__file__).parent.glob("*.regard"))
-    if not found:
+    path = bundled().get(DEFAULT)
+    if path is None:
         raise ModelFileError(
             "this installation brings no model of its own; name one as in: regard translate model.regard TEXT"
         )
-    return found[0]
+    return path
+
+
+def names_model(word: str) -> bool:
+    """Whether a word of a command names a model: a file, or one of the package."""
+    # A text may be too long for the name of a file: pathlib would raise an error.
+    return word.endswith(ENDING) or os.path.isfile(word) or word in bundled()  # noqa: PTH113
+
+
+def locate(path: Path) -> Path:
+    """Return the file of a model: the path itself, or that of a model of the package named so."""
+    return path if path.suffix or path.exists() else bundled().get(str(path), path)

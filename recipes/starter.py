@@ -1,0 +1,189 @@
+"""Rebuilds the models that come with the package, from their corpora to the files in `src/regard/starter`.
+
+    python recipes/starter.py ../shared/data --runs runs/starter [--only fr-en,fr-en-rnn] [--install]
+
+Reads `tatoeba/`, `europarl/` and `manuals/` of the data folder, writes what each model learns from into the folder
+of the runs, and trains it with `regard train`; started again, it goes on. Each finished model is packed (a byte for
+a weight), measured as it ships on the test sets of the data folder, and given a card: data, credits, scores with
+signatures, limits. `--install` puts the packed files into the package.
+
+| model | design | time on two cores |
+|---|---|---|
+| `fr-en`, `en-fr` | Transformer, 192 wide, 4 + 4 layers, one head taught to align | 2 h each |
+| `fr-en-rnn` | GRU with Bahdanau's attention, 256 wide | 1 h 30 min |
+| `fr-en-fixed` | the same without attention: one vector for the whole sentence | 1 h |
+"""
+
+import argparse
+import gzip
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from regard.evaluate.scores import score
+from regard.modelfile import load_model, save_model
+from regard.translate import Translator
+
+PACKAGE = Path(__file__).parent.parent / "src" / "regard" / "starter"
+CREDITS = (
+    "Tatoeba (tatoeba.org), CC BY 2.0 FR, pairs by manythings.org/anki",
+    "Europarl: source European Parliament; Koehn 2005; Amponsah-Kaakyire et al. 2021",
+    "LibreOffice help, MPL-2.0; Python documentation and its translation, CC0",
+)
+LIMITS = (
+    "A small model, trained for hours on two cores: at home in everyday sentences, and to some degree in "
+    "parliament speeches and software manuals. Names, numbers and rare words may go wrong; read before use."
+)
+EUROPARL_PAIRS, EUROPARL_WORDS, EUROPARL_WEIGHT = 200_000, 50, "0.35"
+MANUALS_WEIGHT = "0.7"
+VOCABULARY = "--set tokenizer.vocab_size=8000"
+TRANSFORMER = (
+    f"--preset regard-small {VOCABULARY} --set model.hidden_size=192 --set model.feed_forward_size=512 "
+    "--set train.optimiser.rate=0.003 --set train.guidance=0.1"
+)
+RECURRENT = f"--preset regard-rnn {VOCABULARY}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A model to make: from which language, into which, and how."""
+
+    name: str
+    source: str
+    target: str
+    time: str
+    options: str
+
+
+RECIPES = (
+    Recipe("fr-en", "fr", "en", "2h", TRANSFORMER),
+    Recipe("en-fr", "en", "fr", "2h", TRANSFORMER),
+    Recipe("fr-en-rnn", "fr", "en", "90m", RECURRENT),
+    Recipe("fr-en-fixed", "fr", "en", "60m", f"{RECURRENT} --set model.attention=none"),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--runs", type=Path, required=True)
+    parser.add_argument("--only", default=",".join(recipe.name for recipe in RECIPES))
+    parser.add_argument("--install", action="store_true", help="put the packed models into the package")
+    arguments = parser.parse_args()
+    for name in arguments.only.split(","):
+        recipe = next(one for one in RECIPES if one.name == name)
+        train(recipe, arguments.data, arguments.runs)
+        packed = pack(recipe, arguments.data, arguments.runs)
+        if arguments.install:
+            (PACKAGE / packed.name).write_bytes(packed.read_bytes())
+
+
+def train(recipe: Recipe, data: Path, runs: Path) -> None:
+    """Train the model, or go on with it."""
+    sides = recipe.source, recipe.target
+    files = {part: [runs / "data" / f"{part}.{side}" for side in sides] for part in CORPORA}
+    for part, read in CORPORA.items():
+        if not all(path.exists() for path in files[part]):
+            write(files[part], sides, read(data))
+    command = ["train", *files["tatoeba"], "--also", *files["europarl"], EUROPARL_WEIGHT]
+    command += ["--also", *files["manuals"], MANUALS_WEIGHT, "--valid", *files["dev"]]
+    command += ["--out", runs / f"{recipe.name}.regard", "--time", recipe.time, *recipe.options.split()]
+    words = list(map(str, command))
+    print("regard", *words, flush=True)
+    subprocess.run([sys.executable, "-m", "regard", *words], check=True)
+
+
+Pairs = Iterator[tuple[str, str]]  # French, English
+
+
+def tatoeba(data: Path) -> Pairs:
+    return two_files(data / "tatoeba" / "fr-en.train.fr.gz", data / "tatoeba" / "fr-en.train.en.gz")
+
+
+def europarl(data: Path) -> Pairs:
+    folder = data / "europarl"
+    pairs = two_files(folder / "fr-en.train.fr.gz", folder / "fr-en.train.en.gz")
+    short = (pair for pair in pairs if max(len(side.split()) for side in pair) <= EUROPARL_WORDS)
+    return islice(short, EUROPARL_PAIRS)
+
+
+def manuals(data: Path) -> Pairs:
+    for path in sorted((data / "manuals").glob("*.en-fr.tsv.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            for line in file:
+                english, _, french = line.rstrip("\n").partition("\t")
+                yield french, english
+
+
+def dev(data: Path) -> Pairs:
+    """Yield what is validated on: mostly everyday sentences, some speeches."""
+    for folder, count in (("tatoeba", 700), ("europarl", 300)):
+        paths = (data / folder / f"fr-en.dev.{side}" for side in ("fr", "en"))
+        yield from islice(two_files(*paths), count)
+
+
+CORPORA = {"tatoeba": tatoeba, "europarl": europarl, "manuals": manuals, "dev": dev}
+
+
+def two_files(french: Path, english: Path) -> Pairs:
+    opened = [gzip.open if path.suffix == ".gz" else open for path in (french, english)]
+    with opened[0](french, "rt", encoding="utf-8") as a, opened[1](english, "rt", encoding="utf-8") as b:
+        for pair in zip(a, b, strict=True):
+            yield pair[0].rstrip("\n"), pair[1].rstrip("\n")
+
+
+def write(paths: Sequence[Path], sides: Sequence[str], pairs: Pairs) -> None:
+    paths[0].parent.mkdir(parents=True, exist_ok=True)
+    lines = list(pairs)
+    for path, side in zip(paths, sides, strict=True):
+        place = ("fr", "en").index(side)
+        path.write_text("".join(f"{pair[place]}\n" for pair in lines), "utf-8")
+
+
+def pack(recipe: Recipe, data: Path, runs: Path) -> Path:
+    """Write the model as it ships, with a card that says how good it is so."""
+    whole, packed = runs / f"{recipe.name}.regard", runs / "packed" / f"{recipe.name}.regard"
+    packed.parent.mkdir(exist_ok=True)
+    model = load_model(whole)
+    save_model(packed, model, packed=True)
+    tests = {}
+    for name, (folder, file) in TEST_SETS.items():
+        paths = [data / folder / f"{file}.{side}" for side in (recipe.source, recipe.target)]
+        sources, references = (path.read_text("utf-8").splitlines() for path in paths)
+        found = {}
+        for kind, path in (("whole", whole), ("packed", packed)):
+            said = [one.text for one in Translator.open(path).translate(sources)]
+            found[kind] = score(said, references, sources=sources, target_language=recipe.target)
+        tests[name] = asdict(found["packed"])
+        loss = found["whole"].bleu - found["packed"].bleu
+        print(
+            f"{recipe.name:12} {name:16} BLEU {found['packed'].bleu:.1f} (packing costs {loss:.2f})  chrF "
+            f"{found['packed'].chrf:.1f}  {found['packed'].signatures['bleu']}",
+            flush=True,
+        )
+    card = model.card | {
+        "name": recipe.name,
+        "tests": tests,
+        "credits": CREDITS,
+        "limits": LIMITS,
+        "recipe": f"python recipes/starter.py DATA --runs RUNS --only {recipe.name} --install",
+        "packed": "a byte for a weight, a scale for each row",
+    }
+    save_model(packed, replace(model, card=card), packed=True)
+    return packed
+
+
+TEST_SETS = {
+    "Tatoeba": ("tatoeba", "fr-en.test"),
+    "Europarl": ("europarl", "fr-en.test"),
+    "newstest2013": ("testsets", "newstest2013"),
+    "FLORES-200": ("testsets", "flores200.devtest"),
+}
+
+if __name__ == "__main__":
+    main()

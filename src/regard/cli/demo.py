@@ -1,0 +1,208 @@
+"""`regard demo`: what all this is, in a minute, on the models of the package and the built-in grammar."""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from itertools import count, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.draw.progress import progress
+from regard.errors import ModelFileError
+from regard.files import writing
+
+if TYPE_CHECKING:
+    from regard.sample import SamplePair
+    from regard.trace.views import Trace
+
+NAME = "demo"
+HELP = "see it work in a minute: translate, look where it looked, watch a model learn"
+DESCRIPTION = (
+    "Translates with the models of the package and shows their attention, shows the same sentence through a\n"
+    "model without attention, trains a small model from nothing, and writes a page to step through it all."
+)
+EXAMPLES = """examples:
+  regard demo
+  regard demo --out demo.html
+"""
+
+SHORT = "je suis étudiant"
+SENTENCES = (
+    SHORT,
+    "l'accord sur la zone économique européenne a été signé en août 1992 .",
+    "Jane s'est rendue en Afrique en septembre dernier, a apprécié la culture et a rencontré beaucoup de "
+    "gens merveilleux; elle est revenue en parlant comment son voyage était merveilleux, et elle me tente "
+    "d'y aller aussi.",
+)
+_MODEL, _RECURRENT, _FIXED = "fr-en", "fr-en-rnn", "fr-en-fixed"
+_MAX_WIDTH = 110
+
+_SEED = 7
+_NUM_PAIRS, _NUM_TEST_PAIRS, _MOST_WORDS = 6000, 200, 7
+_LEARNING: Mapping[str, Mapping[str, Any]] = {
+    "tokenizer": {"vocab_size": 1500},
+    "batch": {"batch_tokens": 1024},
+    "model": {"hidden_size": 64, "embedding_size": 64, "dropout": 0.0},
+    "train": {"seconds": 28.0, "valid_steps": 60, "optimiser": {"kind": "adam", "rate": 0.005}},
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="the page (regard-demo.html, or the next name that is free)"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Show all of it, one part after the other."""
+    from regard.starter import bundled
+
+    missing = {_MODEL, _RECURRENT, _FIXED} - bundled().keys()
+    if missing:
+        raise ModelFileError(
+            f"the models of the demo did not come with this installation ({', '.join(sorted(missing))}); "
+            "install regard again"
+        )
+    traces = [_translate(), *_compare()]
+    if find_spec("torch"):
+        traces.append(_learn())
+    else:
+        _print("", "Training needs PyTorch, which is not installed: pip install 'regard[train]'.")
+    _write(options.out, traces)
+
+
+def _translate() -> "Trace":
+    """Show the sentences of the papers and the courses, and return the trace of the first."""
+    from regard.trace.make import Tracer
+
+    tracer = Tracer.open(_MODEL)
+    size = f"{tracer.about.num_parameters / 1e6:.1f} million weights"
+    _head(1, f"A Transformer of {size} translates, and shows where each word came from")
+    traces = [tracer.trace(text) for text in SENTENCES]
+    for trace in traces:
+        _show(trace)
+    return tracer.trace(SHORT, effects=True)
+
+
+def _compare() -> list["Trace"]:
+    """Show the long sentence through a model that looks at it and through one that may not."""
+    from regard.trace.make import Tracer
+
+    _head(2, "The same sentence through two small recurrent models: what attention buys")
+    traces = [Tracer.open(name).trace(SENTENCES[-1]) for name in (_FIXED, _RECURRENT)]
+    for trace, about in zip(
+        traces,
+        (
+            "Without attention, the whole sentence in one vector (Sutskever, Cho 2014):",
+            "With attention, otherwise the same (Bahdanau 2015):",
+        ),
+        strict=True,
+    ):
+        _print("", about, *_indented([trace.target.text]))
+    return traces
+
+
+def _learn() -> "Trace":
+    """Train a model of nothing but the grammar's sentences, and say how well it translates and aligns."""
+    from regard.align import GoldLinks, score_links
+    from regard.aligning import align_pairs
+    from regard.evaluate.scores import score
+    from regard.trace.make import Tracer
+    from regard.training import load_torch
+    from regard.translate import Translator
+
+    _head(3, f"A model learns {_NUM_PAIRS:,} sentence pairs of a small grammar, from nothing")
+    load_torch()
+    from regard.training.display import open_display
+    from regard.training.run import CorpusFiles, Request, train
+
+    learnt, test = _pairs()
+    with tempfile.TemporaryDirectory(prefix="regard-demo-") as name:
+        files = [Path(name) / f"grammar.{language}" for language in ("fr", "en")]
+        files[0].write_text("".join(f"{pair.source}\n" for pair in learnt), "utf-8")
+        files[1].write_text("".join(f"{pair.target}\n" for pair in learnt), "utf-8")
+        out = Path(name) / "grammar.regard"
+        request = Request((CorpusFiles(tuple(files)),), out, preset="regard-rnn", options=_LEARNING)
+        display = open_display(sys.stdout)
+        try:
+            train(request, display, progress)
+        finally:
+            display.close()
+        tracer = Tracer.open(out)
+    translator = Translator.of(tracer.model)
+    sources, references = [pair.source for pair in test], [pair.target for pair in test]
+    said = [one.text for one in translator.translate(sources)]
+    bleu = score(said, references, target_language="en")
+    found = align_pairs(zip(sources, references, strict=True), translator, cut="words")
+    gold = [GoldLinks(pair.links, pair.links) for pair in test]
+    aer = score_links([one.links for one in found], gold).aer
+    trace = tracer.trace(max(sources, key=len))
+    _show(trace)
+    _print(
+        "",
+        f"On {len(test)} new sentences: BLEU {bleu.bleu:.1f}, alignment error rate {aer:.2f} against the "
+        "grammar's own links,",
+        "which the model was never shown: its attention has become the alignment.",
+    )
+    return trace
+
+
+def _pairs() -> tuple[list["SamplePair"], list["SamplePair"]]:
+    """Return short pairs to learn, and others that are not among them."""
+    from regard.sample import generate
+
+    short = (pair for pair in generate(1_000_000, _SEED) if len(pair.source.split()) <= _MOST_WORDS)
+    learnt = list(islice(short, _NUM_PAIRS))
+    known = {pair.source for pair in learnt}
+    return learnt, list(islice((pair for pair in short if pair.source not in known), _NUM_TEST_PAIRS))
+
+
+def _write(path: Path | None, traces: Sequence["Trace"]) -> None:
+    """Write the page, and say what to try next."""
+    from regard.trace.views import rendered
+
+    if path is None:
+        path = next(one for one in _names() if not one.exists())
+    with writing(path) as (stream,):
+        stream.write(rendered(traces, "html"))
+    _print(
+        "",
+        f"Open {path} in a browser: the same translations step by step, head by head. Then try",
+        "",
+        '  regard translate "Il fait beau aujourd\'hui."',
+        '  regard translate en-fr "The weather is fine today."',
+        '  regard show "Il fait beau aujourd\'hui." --step 2',
+        f'  regard show {_FIXED} {_RECURRENT} {_MODEL} "Il fait beau aujourd\'hui." --html look.html',
+        "  regard train your.fr your.en --out mine.regard --time 30m",
+    )
+
+
+def _names() -> Iterable[Path]:
+    yield Path("regard-demo.html")
+    yield from (Path(f"regard-demo-{number}.html") for number in count(2))
+
+
+def _head(number: int, text: str) -> None:
+    _print(*[""] * (number > 1), f"{number}. {text}")
+
+
+def _show(trace: "Trace") -> None:
+    _print("", *_indented([trace.source.text, f"→ {trace.target.text}"]), "", *trace.lines(_width(), "none"))
+
+
+def _indented(texts: Iterable[str]) -> list[str]:
+    from regard.draw.labels import folded, printable
+
+    return [f"   {line}" for text in texts for line in folded(printable(text), _width() - 3)]
+
+
+def _width() -> int:
+    return max(40, min(shutil.get_terminal_size((100, 40)).columns, _MAX_WIDTH))
+
+
+def _print(*lines: str) -> None:
+    print("\n".join(lines), flush=True)
