@@ -202,7 +202,7 @@ def test_what_was_found_is_measured_on_the_pairs_set_aside(two):
     assert additive.num_parameters > fixed.num_parameters
     (step,) = found.steps
     assert (step.rung.name, step.base.name) == ("bahdanau", "sutskever")
-    assert "regard-lineage" in found._repr_html_() and "<svg" in found._repr_html_()
+    assert "regard-report" in found._repr_html_() and "<svg" in found._repr_html_()
 
 
 @pytest.mark.slow

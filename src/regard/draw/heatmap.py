@@ -7,7 +7,7 @@ are the same on both. It has no ids: several may stand in one page.
 import base64
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -194,7 +194,27 @@ class Scene:
     shapes: list[Shape]
 
 
-def scene(charts: Sequence[HeatMap], max_cells: int = _MAX_CELLS) -> Scene:
+_LEGENDS = {
+    "en": {
+        "weights": "weight: the brighter, the more",
+        "scores": "score",
+        "effects": "effect",
+        "signs": "− orange, + purple",
+        "masked": "cannot be looked at",
+        "reversed": "looked at in reverse order",
+    },
+    "ko": {
+        "weights": "가중치: 밝을수록 큽니다",
+        "scores": "점수",
+        "effects": "효과",
+        "signs": "− 주황, + 보라",
+        "masked": "볼 수 없는 자리",
+        "reversed": "거꾸로 된 순서로 본 곳",
+    },
+}
+
+
+def scene(charts: Sequence[HeatMap], max_cells: int = _MAX_CELLS, language: str = "en") -> Scene:
     """Lay out maps side by side, and in further rows where they are too wide, with one legend below.
 
     Maps of one kind share their colours. More cells than `max_cells` in all: a picture for each map.
@@ -214,7 +234,7 @@ def scene(charts: Sequence[HeatMap], max_cells: int = _MAX_CELLS) -> Scene:
             x += block.width + _GAP
         y = grid_y + max(block.foot for block in line) + _GAP / 2
     width = max(width, _MARGIN + _LEGEND_WIDTH)
-    legend, y = _legend(charts, bounds, width, y)
+    legend, y = _legend(charts, bounds, width, y, _LEGENDS[language])
     return Scene(math.ceil(width + _MARGIN), math.ceil(y), shapes + legend)
 
 
@@ -395,7 +415,7 @@ def _lines(blocks: list[_Block]) -> list[list[_Block]]:
 
 
 def _legend(
-    charts: Sequence[HeatMap], bounds: dict[bool, float], right: float, y: float
+    charts: Sequence[HeatMap], bounds: dict[bool, float], right: float, y: float, words: Mapping[str, str]
 ) -> tuple[list[Shape], float]:
     """Return what explains the colours and signs that occur, and where it ends."""
     drawn = [chart for chart in charts if chart.values_TS.size]
@@ -410,18 +430,18 @@ def _legend(
         if x > _MARGIN and x + _LEGEND_WIDTH > right:
             x, y = _MARGIN, y + _LEGEND_HEIGHT + 6
         if kind == "amounts":
-            shapes += _colour_bar(x, y, "weight: the brighter, the more", bounds[False], signed=False)
+            shapes += _colour_bar(x, y, words["weights"], bounds[False], signed=False)
         elif kind == "effects":
-            what = " and ".join(sorted({chart.kind.removesuffix("s") for chart in drawn if chart.signed}))
-            shapes += _colour_bar(x, y, f"{what}: − orange, + purple", bounds[True], signed=True)
+            what = ", ".join(sorted({words[chart.kind] for chart in drawn if chart.signed}))
+            shapes += _colour_bar(x, y, f"{what}: {words['signs']}", bounds[True], signed=True)
         elif kind == "masked":
             shapes += [
-                Label(x, y + 10, "cannot be looked at", _SMALL_SIZE),
+                Label(x, y + 10, words["masked"], _SMALL_SIZE),
                 Box(x, y + 18, 20, 10, "masked"),
                 Strokes([*_hatch(x, y + 18, 10), *_hatch(x + 10, y + 18, 10)], "hatch"),
             ]
         else:
-            shapes += [Label(x, y + 10, "looked at in reverse order", _SMALL_SIZE)]
+            shapes += [Label(x, y + 10, words["reversed"], _SMALL_SIZE)]
             shapes += _outline(x + 2, y + 18, 20, 10)
         x += _LEGEND_WIDTH + _LEGEND_GAP
     return shapes, y + (_LEGEND_HEIGHT + 12 if kinds else 0)
@@ -546,9 +566,9 @@ _STYLE = """\
 }"""
 
 
-def heat_maps_svg(maps: Sequence[HeatMap]) -> str:
-    """Return one or more heat maps as an SVG document."""
-    laid_out = scene(maps)
+def heat_maps_svg(maps: Sequence[HeatMap], language: str = "en") -> str:
+    """Return one or more heat maps as an SVG document; the language is that of its legend."""
+    laid_out = scene(maps, language=language)
     size = f'width="{laid_out.width:.0f}" height="{laid_out.height:.0f}"'
     return "\n".join(
         [

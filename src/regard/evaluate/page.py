@@ -2,86 +2,30 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from html import escape
 
 import numpy as np
 
 from regard.draw.charts import Series, bar_chart_svg, line_chart_svg
 from regard.draw.heatmap import heat_maps_svg
 from regard.draw.labels import escaped
+from regard.draw.pages import report_fragment, report_page
 from regard.evaluate.document import Evaluation, System
 from regard.evaluate.examples import choose
 from regard.evaluate.scores import MEASURE_LABELS, Interval
 from regard.evaluate.tables import Table, ranged, signature_lines, tables
 from regard.text.words import words
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-_STYLE = """\
-.regard-report { color-scheme: light dark; --ink: #1b1f24; --quiet: #59636e; --paper: #ffffff;
-  --rule: #d5dae0; --soft: #f4f6f8; --off: #b4450b; color: var(--ink); background: var(--paper);
-  font: 15px/1.5 system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; }
-@media (prefers-color-scheme: dark) {
-  .regard-report { --ink: #e6e9ec; --quiet: #a3adb8; --paper: #14171a; --rule: #363c43; --soft: #1d2125;
-    --off: #ffa26b; }
-}
-body.regard-report { margin: 0; }
-.regard-report main { max-width: 1080px; margin: 0 auto; padding: 24px 20px 64px; }
-.regard-report h1 { font-size: 26px; line-height: 1.25; margin: 8px 0 4px; overflow-wrap: anywhere; }
-.regard-report h2 { font-size: 19px; margin: 40px 0 8px; overflow-wrap: anywhere; }
-.regard-report h3 { font-size: 15px; margin: 24px 0 6px; overflow-wrap: anywhere; }
-.regard-report p { margin: 6px 0; max-width: 80ch; }
-.regard-report .note { color: var(--quiet); font-size: 13px; }
-.regard-report .wide { overflow-x: auto; margin: 8px 0; }
-.regard-report table { border-collapse: collapse; font-variant-numeric: tabular-nums; color: inherit; }
-.regard-report th, .regard-report td { padding: 5px 14px 5px 0; text-align: right; white-space: nowrap;
-  border-bottom: 1px solid var(--rule); background: none; }
-.regard-report th { color: var(--quiet); font-weight: 600; font-size: 13px; vertical-align: bottom; }
-.regard-report th:first-child, .regard-report td:first-child { text-align: left; font-weight: 600; }
-.regard-report .name { display: inline-block; max-width: 34ch; overflow: hidden; text-overflow: ellipsis;
-  vertical-align: bottom; }
-.regard-report .regard-chart { max-width: 100%; height: auto; display: block; margin: 8px 0; }
-.regard-report .example { border: 1px solid var(--rule); border-radius: 8px; padding: 10px 16px;
-  margin: 10px 0; background: var(--soft); }
-.regard-report dl { display: grid; grid-template-columns: minmax(7ch, max-content) 1fr; gap: 3px 16px;
-  margin: 0; }
-.regard-report dt { color: var(--quiet); font-size: 13px; max-width: 24ch; overflow-wrap: anywhere; }
-.regard-report dd { margin: 0; overflow-wrap: anywhere; }
-.regard-report .off { text-decoration: underline dotted var(--off) 2px; text-underline-offset: 3px; }
-.regard-report summary { cursor: pointer; color: var(--quiet); font-size: 13px; margin-top: 6px; }
-.regard-report code { font: 12.5px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace;
-  overflow-wrap: anywhere; }
-.regard-report li { margin: 3px 0; }"""
-
 
 def page(evaluation: Evaluation, title: str) -> str:
     """Return the whole report, with the sentences worth a look and where each model looked."""
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="regard">
-<title>{escaped(title)}</title>
-<style>
-{_STYLE}
-</style>
-</head>
-<body class="regard-report">
-<main>
-<h1>{escaped(title)}</h1>
-{"".join(f"<p>{escaped(line)}</p>" for line in summary(evaluation))}
-{_findings(evaluation)}
-{"".join(_examples(evaluation))}
-</main>
-</body>
-</html>
-"""
+    lines = "".join(f"<p>{escaped(line)}</p>" for line in summary(evaluation))
+    parts = [f"<h1>{escaped(title)}</h1>", lines, _findings(evaluation), *_examples(evaluation)]
+    return report_page("\n".join(parts), title)
 
 
 def fragment(evaluation: Evaluation) -> str:
     """Return the tables and figures, for a notebook."""
-    return f'<div class="regard-report"><style>{_STYLE}</style>{_findings(evaluation)}</div>'
+    return report_fragment(_findings(evaluation))
 
 
 def summary(evaluation: Evaluation) -> list[str]:

@@ -1,59 +1,17 @@
-"""A ladder as one self-contained page in each language, as Markdown and as plain text.
-
-The pages have no script, ask nobody for anything, and are light or dark as the reader's system is.
-"""
+"""A ladder as one self-contained page in each language, as Markdown and as plain text."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 
 import numpy as np
 
 from regard.draw.charts import Series, line_chart_svg
 from regard.draw.heatmap import heat_maps_svg
 from regard.draw.labels import display_width, escaped, pad_left, pad_right, printable
+from regard.draw.pages import report_fragment, report_page
 from regard.evaluate.tables import signature_lines
 from regard.lineage.document import Climbed, Lineage, Step
 from regard.lineage.wording import LANGUAGES, WORDS, is_shown, one_line, ranged, share, summary
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-_STYLE = """\
-.regard-lineage { color-scheme: light dark; --ink: #1b1f24; --quiet: #59636e; --paper: #ffffff;
-  --rule: #d5dae0; --soft: #f4f6f8; --link: #0b5cad; color: var(--ink); background: var(--paper);
-  font: 15px/1.55 system-ui, 'Segoe UI', Roboto, 'Noto Sans KR', 'Noto Sans CJK KR', 'DejaVu Sans',
-    sans-serif;
-  word-break: keep-all; overflow-wrap: anywhere; }
-@media (prefers-color-scheme: dark) {
-  .regard-lineage { --ink: #e6e9ec; --quiet: #a3adb8; --paper: #14171a; --rule: #363c43; --soft: #1d2125;
-    --link: #7db8f5; }
-}
-body.regard-lineage { margin: 0; }
-.regard-lineage main { max-width: 1180px; margin: 0 auto; padding: 24px 20px 64px; }
-.regard-lineage h1 { font-size: 26px; line-height: 1.25; margin: 8px 0 4px; }
-.regard-lineage h2 { font-size: 19px; margin: 40px 0 8px; }
-.regard-lineage p { margin: 8px 0; max-width: 82ch; }
-.regard-lineage ul { margin: 4px 0 12px; padding-left: 22px; max-width: 100ch; }
-.regard-lineage li { margin: 3px 0; }
-.regard-lineage a { color: var(--link); }
-.regard-lineage .note { color: var(--quiet); font-size: 13px; }
-.regard-lineage .wide { overflow-x: auto; margin: 8px 0; }
-.regard-lineage table { border-collapse: collapse; font-variant-numeric: tabular-nums; color: inherit; }
-.regard-lineage th, .regard-lineage td { padding: 6px 12px 6px 0; text-align: right; vertical-align: top;
-  border-bottom: 1px solid var(--rule); background: none; white-space: nowrap; }
-.regard-lineage th { color: var(--quiet); font-weight: 600; font-size: 13px; vertical-align: bottom;
-  white-space: normal; overflow-wrap: normal; }
-.regard-lineage .words { text-align: left; white-space: normal; min-width: 11em; max-width: 24em; }
-.regard-lineage td:first-child { font-weight: 600; }
-.regard-lineage small { display: block; color: var(--quiet); font-size: 12px; line-height: 1.3; }
-.regard-lineage .regard-chart { max-width: 100%; height: auto; display: block; margin: 32px 0 8px; }
-.regard-lineage .regard-map { max-width: max(100%, 900px); height: auto; }
-.regard-lineage blockquote { margin: 8px 0; padding: 8px 16px; border-left: 3px solid var(--rule);
-  background: var(--soft); }
-.regard-lineage dl { display: grid; grid-template-columns: minmax(12ch, max-content) 1fr; gap: 4px 20px; }
-.regard-lineage dt { color: var(--quiet); }
-.regard-lineage dd { margin: 0; }
-.regard-lineage code { font: 12.5px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace;
-  overflow-wrap: anywhere; }"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,32 +37,17 @@ def page(lineage: Lineage, language: str) -> str:
         for other in LANGUAGES
         if other != language
     )
-    return f"""<!DOCTYPE html>
-<html lang="{language}">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="regard">
-<title>{escaped(words["title"])}</title>
-<style>
-{_STYLE}
-</style>
-</head>
-<body class="regard-lineage">
-<main>
-<p class="note">regard lineage · {others}</p>
-<h1>{escaped(words["title"])}</h1>
-{_findings(lineage, language)}
-</main>
-</body>
-</html>
-"""
+    parts = [
+        f'<p class="note">regard lineage · {others}</p>',
+        f"<h1>{escaped(words['title'])}</h1>",
+        _findings(lineage, language),
+    ]
+    return report_page("\n".join(parts), words["title"], language)
 
 
 def fragment(lineage: Lineage, language: str) -> str:
     """Return the same for a notebook."""
-    return f'<div class="regard-lineage"><style>{_STYLE}</style>{_findings(lineage, language)}</div>'
+    return report_fragment(_findings(lineage, language))
 
 
 def length_chart(lineage: Lineage, language: str) -> str:
@@ -284,7 +227,7 @@ def _sample(lineage: Lineage, language: str) -> Iterator[str]:
     yield f"<dl>{''.join(rows)}</dl>"
     maps = [replace(one.heat_map, title=one.rung.title[language]) for one in lineage.rungs if one.heat_map]
     if maps:
-        yield f'<div class="wide">{heat_maps_svg(maps)}</div>'
+        yield f'<div class="wide">{heat_maps_svg(maps, language)}</div>'
 
 
 def _markdown_rows(table: _Table) -> list[str]:
