@@ -193,3 +193,46 @@ def test_a_mistake_is_one_line_and_nothing_is_written(call, folder, words, told)
     code, out, err = call(*names, "--out", folder / "out.align")
     assert code == 2 and told in err and err.count("\n") == 1 and err.startswith("regard: ")
     assert out == "" and sorted(folder.iterdir()) == before
+
+
+def test_two_models_link_what_both_look_at_enough(call, folder):
+    code, out, _ = call(
+        folder / "there.regard", folder / "a.fr", folder / "a.en", "--back", folder / "back.regard"
+    )
+    assert code == 0
+    (source, target), line = PAIRS[3], out.splitlines()[3]
+    there, back = (Translator.open(folder / name) for name in ("there.regard", "back.regard"))
+    (forward,), (backward,) = align_pairs([(source, target)], there), align_pairs([(target, source)], back)
+    together = np.sqrt(forward.weights_TS * backward.weights_TS.T)
+    wanted = {(int(s), int(t)) for t, s in zip(*np.nonzero(together > 0.25), strict=True)}
+    assert from_pharaoh(line) == wanted
+
+
+def test_a_glossary_has_the_words_that_were_learnt(call, folder, tmp_path):
+    sample = list(regard.sample.generate(800, seed=2))
+    (tmp_path / "b.fr").write_text("".join(f"{one.source}\n" for one in sample), "utf-8")
+    (tmp_path / "b.en").write_text("".join(f"{one.target}\n" for one in sample), "utf-8")
+    terms = tmp_path / "terms.tsv"
+    code, out, _ = call(tmp_path / "b.fr", tmp_path / "b.en", "--words", "--glossary", terms)
+    assert (code, out) == (0, "")
+    rows = [line.split("\t") for line in terms.read_text("utf-8").splitlines()]
+    found = {source: target for source, target, _, _ in rows}
+    assert found["nous"] == "we" and found["et"] == "and" and "." not in found
+    scores, counts = [float(row[2]) for row in rows], [int(row[3]) for row in rows]
+    assert (
+        min(scores) >= 0.3 and max(scores) <= 1 and counts == sorted(counts, reverse=True) and counts[-1] >= 3
+    )
+    met = [w for one in sample for w in (one.source[a:b].lower() for a, b in cut_words(one.source, "words"))]
+    assert counts[0] == met.count(rows[0][0])
+
+
+@pytest.mark.parametrize(
+    ("words", "left_out"),
+    [(["--gold", "x"], "--gold"), (["--draw", "1"], "--draw"), (["model"], "the model")],
+)
+def test_a_glossary_needs_nothing_but_pairs(call, folder, tmp_path, words, left_out):
+    model = [folder / "there.regard"] if words == ["model"] else []
+    more = [] if words == ["model"] else words
+    files = [folder / "a.fr", folder / "a.en"]
+    code, _, err = call(*model, *files, "--glossary", tmp_path / "terms.tsv", *more)
+    assert code == 2 and f"leave {left_out} out" in err and not list(tmp_path.iterdir())

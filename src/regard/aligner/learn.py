@@ -239,6 +239,16 @@ class Aligner:
 
 
 @dataclass(frozen=True, slots=True)
+class Term:
+    """A word and its best translation, its score up to 1, and how often the word was met."""
+
+    source: str
+    target: str
+    score: float
+    num_met: int
+
+
+@dataclass(frozen=True, slots=True)
 class TwoWayAligner:
     """Both directions, and what they agree on."""
 
@@ -287,15 +297,34 @@ class TwoWayAligner:
         listed, but all known words can be tried; two pairs that share a place in it by chance do so in one
         direction, and hardly in the other.
         """
-        id = self.forward.source_words.ranks([word])[0]
-        if id == len(self.forward.source_words):
+        rank = self.forward.source_words.ranks([word])[0]
+        if rank == len(self.forward.source_words):
             return []
-        there = self.forward.shares(np.array([id]), np.arange(len(self.forward.target_words)))
-        back = self.backward.shares(np.arange(len(self.forward.target_words)), np.array([id]))
-        scores = np.sqrt(there * back)
+        scores, words = self._scores(rank), self.forward.target_words.words()
         best = np.argsort(-scores, kind="stable")[:num_best]
-        words = self.forward.target_words.words()
         return [(words[place], float(scores[place])) for place in best if scores[place] > 0]
+
+    def glossary(self, min_count: int = 3, min_score: float = 0.3) -> Iterator[Term]:
+        """Yield the source words met so often whose best translation scores so much, the most frequent first.
+
+        Words are as the aligner knows them, in small letters; signs without a letter are none.
+        """
+        sources, targets = self.forward.source_words, self.forward.target_words
+        target_words = targets.words()
+        for rank, (word, met) in enumerate(zip(sources.words(), sources.counts(), strict=True)):
+            if met < min_count:
+                return
+            scores = self._scores(rank)
+            best = int(scores.argmax())
+            if scores[best] >= min_score and any(map(str.isalpha, word + target_words[best])):
+                yield Term(word, target_words[best], float(scores[best]), met)
+
+    def _scores(self, rank: int) -> Floats:
+        """Return how well each target word, by rank, translates a source word."""
+        targets = np.arange(len(self.forward.target_words))
+        there = self.forward.shares(np.array([rank]), targets)
+        scores: Floats = np.sqrt(there * self.backward.shares(targets, np.array([rank])))
+        return scores
 
 
 def learn_both(

@@ -62,6 +62,10 @@ class WordIds:
         ids = (self._ids.get(word.lower()) for word in words)
         return [unknown if id is None else int(rank[id]) for id in ids]
 
+    def counts(self) -> list[int]:
+        """Return how often each word was met, by rank."""
+        return sorted(self._counts, reverse=True)
+
     def words(self) -> list[str]:
         """Return all words by rank."""
         rank = self.by_frequency()

@@ -5,7 +5,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from regard.files import writing
 
 if TYPE_CHECKING:
     from regard.align import GoldLinks, Link, Symmetrisation
+    from regard.aligner.learn import TwoWayAligner
     from regard.aligning import Alignment
 
 NAME = "align"
@@ -28,6 +29,7 @@ EXAMPLES = """examples:
   regard align fr-en.regard a.fr a.en > a.align
   regard align fr-en.regard a.fr a.en --back en-fr.regard --how intersection
   regard align a.fr a.en --train more.fr more.en > a.align
+  regard align a.fr a.en --words --glossary terms.tsv
   regard align fr-en.regard gold.fr gold.en --gold gold.align
   regard align gold.fr gold.en --given other.align --gold gold.align
   regard align fr-en.regard a.fr a.en --draw 3 --svg third.svg
@@ -59,6 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("SOURCE", "TARGET"),
         help="further pairs for the statistical aligner to learn from",
     )
+    parser.add_argument(
+        "--glossary",
+        type=Path,
+        metavar="FILE",
+        help="instead of links, write the words the statistical aligner has learnt: word, translation, score "
+        "up to 1, times met, with tabs between",
+    )
     parser.add_argument("--given", type=Path, metavar="FILE", help="do not align, take the links of a file")
     parser.add_argument(
         "--gold", type=Path, metavar="FILE",
@@ -82,6 +91,9 @@ def run(options: argparse.Namespace) -> None:
     from regard.align import GoldLinks, read_gold
 
     model, paths = _model_and_files(options)
+    if options.glossary:
+        _write_glossary(options, model, paths)
+        return
     if options.svg and options.draw is None:
         raise ConfigError("--svg needs --draw N: one pair is drawn at a time")
     cut = "words" if options.words else "spaces"
@@ -152,23 +164,42 @@ def _aligned(
 def _statistically(
     options: argparse.Namespace, pairs: list[tuple[str, str]], cut: Any
 ) -> Iterator["Alignment"]:
-    from regard.aligner.learn import learn_both
     from regard.aligning import drawn_links
 
     def words(pair: tuple[str, str]) -> tuple[list[str], list[str]]:
-        return tuple([text[a:b] for a, b in _cut(text, cut)] for text in pair)  # type: ignore[return-value]
+        return _words(pair, cut)
 
-    def material() -> Iterator[tuple[list[str], list[str]]]:
-        yield from map(words, pairs)
-        for source, target in options.train:
-            yield from map(words, _pairs(source, target))
-
-    with progress() as show:
-        aligner = learn_both(material(), on_progress=show)
+    aligner = _learnt(options, pairs, cut)
     for (source, target), links in zip(
         pairs, aligner.align_many(map(words, pairs), options.how), strict=True
     ):
         yield drawn_links(source, target, links, cut)
+
+
+def _learnt(options: argparse.Namespace, pairs: Iterable[tuple[str, str]], cut: Any) -> "TwoWayAligner":
+    """Return the statistical aligner of these pairs and those of --train."""
+    from regard.aligner.learn import learn_both
+
+    more = (pair for source, target in options.train for pair in _pairs(source, target))
+    with progress() as show:
+        return learn_both((_words(pair, cut) for pair in chain(pairs, more)), on_progress=show)
+
+
+def _words(pair: tuple[str, str], cut: Any) -> tuple[list[str], list[str]]:
+    return tuple([text[a:b] for a, b in _cut(text, cut)] for text in pair)  # type: ignore[return-value]
+
+
+def _write_glossary(options: argparse.Namespace, model: Path | None, paths: list[Path]) -> None:
+    given = ("back", "how", "given", "gold", "jsonl", "out", "draw", "svg")
+    said = next((f"--{name}" for name in given if getattr(options, name) not in (None, False)), None)
+    if model or said:
+        raise ConfigError(
+            f"--glossary is made by the statistical aligner alone; leave {said or 'the model'} out"
+        )
+    aligner = _learnt(options, _pairs(*paths), "words" if options.words else "spaces")
+    with writing(options.glossary) as (stream,):
+        for term in aligner.glossary():
+            stream.write(f"{term.source}\t{term.target}\t{term.score:.2f}\t{term.num_met}\n".encode())
 
 
 def _write(
