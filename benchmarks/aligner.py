@@ -9,7 +9,8 @@ links, as is the custom. Training text is split into words in the way, of two, t
 the gold text known: as `regard.text.words` does, or at every sign. All words count lower-cased.
 
 `--peer` runs an aligner that is installed on the same words: eflomal (Östling & Tiedemann 2016), or fast_align (Dyer et al.
-2013), built from its source. `--reference` runs fast_align's algorithm as written here, in NumPy and exactly (its
+2013), built from its source. `--model FORWARD BACKWARD` aligns the same pairs by the attention of two models, which read the text
+with the spaces of ordinary print. `--reference` runs fast_align's algorithm as written here, in NumPy and exactly (its
 flags -d -o -v), which wants about 20 kB of memory a pair. Times are of the wall; `processor` is the time that
 both processors worked for this program, which other programs on the machine do not lengthen as much.
 """
@@ -236,6 +237,51 @@ def fast_align(pairs: PairFile, flipped: bool, num_gold: int) -> list[frozenset[
     return found
 
 
+def printed(words: list[str]) -> tuple[str, list[tuple[int, int]]]:
+    """Return the words as print would join them, and which characters each of them is."""
+    text, spans, open_quote = "", [], False
+    for place, word in enumerate(words):
+        before = words[place - 1] if place else ""
+        closes = word in (".", ",", ")", "]", "...") or (word == '"' and open_quote) or word.startswith("'")
+        opens = before.endswith(("'", "’", "(", "[")) or (before == '"' and open_quote) or before == ""
+        open_quote ^= word == '"'
+        text += "" if opens or closes else " "
+        spans.append((len(text), len(text) + len(word)))
+        text += word
+    return text, spans
+
+
+def by_attention(models: list[Path], pairs: Pairs, gold: list[GoldLinks]) -> None:
+    """Show how well the attention of two models aligns; the words of the models become those of the gold text."""
+    from regard.aligning import align_pairs
+    from regard.translate import Translator
+
+    forward, backward = map(Translator.open, models)
+    made = [[printed(words) for words in pair] for pair in pairs]
+    texts = [(source[0], target[0]) for source, target in made]
+
+    def told(found) -> list[frozenset[Link]]:
+        links = []
+        for one, sides in zip(found, made, strict=True):
+            source, target = (
+                [
+                    [place for place, (c, d) in enumerate(spans) if c < b and a < d]
+                    for a, b in (one.source_words, one.target_words)[side]
+                ]
+                for side, (_, spans) in enumerate(sides)
+            )
+            links.append(frozenset((a, b) for s, t in one.links for a in source[s] for b in target[t]))
+        return links
+
+    there = told(align_pairs(texts, forward, cut="words"))
+    turned = [(b, a) for a, b in texts]
+    made = [pair[::-1] for pair in made]
+    back = [frozenset((b, a) for a, b in links) for links in told(align_pairs(turned, backward, cut="words"))]
+    made = [pair[::-1] for pair in made]
+    show_both("attention", there, back, gold)
+    show("attention agreement (the usual)", told(align_pairs(texts, forward, backward, cut="words")), gold)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -245,10 +291,14 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=20_000, help="of each training corpus")
     parser.add_argument("--peer", action="append", default=[], help="eflomal=PATH or fast_align=PATH")
     parser.add_argument("--reference", action="store_true", help="fast_align's algorithm in NumPy")
+    parser.add_argument("--model", nargs=2, type=Path, help="models that translate there and back")
     arguments = parser.parse_args()
     languages = [path.name.removesuffix(".gz").rpartition(".")[2] for path in arguments.train[0]]
     for folder in arguments.gold:
         sides = [(folder / f"{folder.name}.{language}").read_text("utf-8").splitlines() for language in languages]  # fmt: skip
+        cased: Pairs = list(
+            zip(*([line.replace("’", "'").split() for line in side] for side in sides), strict=True)
+        )  # type: ignore[arg-type]
         gold_pairs: Pairs = list(zip(*([clean(line) for line in side] for side in sides), strict=True))  # type: ignore[arg-type]
         lengths = [(len(source), len(target)) for source, target in gold_pairs]
         straight = folder.name.endswith("-".join(languages))
@@ -281,6 +331,8 @@ def main() -> None:
         )
         show("regard agreement (the usual)", list(aligner.align_many(gold_pairs)), gold)
         del aligner
+        if arguments.model:
+            by_attention(arguments.model, cased, gold)
         for peer in arguments.peer:
             name, _, path = peer.partition("=")
             show_both(name, *run_peer(name, path, corpus(), len(gold)), gold)
