@@ -15,7 +15,7 @@ _FOLDER = Path(__file__).parent
 
 def bundled() -> dict[str, Path]:
     """Return the files of the models of the package by name."""
-    return {path.stem: path for path in sorted(_FOLDER.glob(f"*{ENDING}"))}
+    return dict(sorted((path.stem, path) for path in _FOLDER.glob(f"*{ENDING}")))
 
 
 def default_model() -> Path:

@@ -1,0 +1,102 @@
+"""Models of the package: named wherever a file can be, and never in the way of one."""
+
+from pathlib import Path
+
+import pytest
+from small import random_weights, shrink
+
+import regard
+import regard.sample
+import regard.starter
+from regard.cli import run
+from regard.config import SubwordOptions
+from regard.errors import ModelFileError
+from regard.model.presets import preset
+from regard.modelfile import ModelFile, save_model
+from regard.starter import bundled, default_model, locate, names_model
+from regard.text.tokenizer import TokenizerPair
+
+PAIRS = list(regard.sample.generate(60))
+TOKENIZERS = TokenizerPair.learn(
+    [pair.source for pair in PAIRS], [pair.target for pair in PAIRS], SubwordOptions(vocab_size=500)
+)
+NAMES = {"fr-en": "regard-small", "fr-en-rnn": "regard-rnn", "fr-en-fixed": "cho2014"}
+
+
+def save(path, name, seed=0):
+    options = shrink(preset(name))
+    if options.kind == "transformer":
+        options = options.model_copy(update={"tie": "all"})
+    size = TOKENIZERS.source.vocab_size
+    weights = random_weights(options, size, size, seed)
+    card = {"preset": name}
+    save_model(path, ModelFile(options, weights, TOKENIZERS, "fr", "en", {}, card), packed=True)
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package with three small models, and an empty folder to work in."""
+    folder, here = tmp_path / "package", tmp_path / "here"
+    folder.mkdir()
+    here.mkdir()
+    for name, design in NAMES.items():
+        save(folder / f"{name}.regard", design)
+    monkeypatch.setattr(regard.starter, "_FOLDER", folder)
+    monkeypatch.chdir(here)
+    return folder
+
+
+@pytest.fixture
+def call(capsysbinary):
+    def call(*words):
+        code = run(list(map(str, words)))
+        out, err = capsysbinary.readouterr()
+        return code, out.decode(), err.decode()
+
+    return call
+
+
+def test_names_stand_for_files_everywhere(package, call):
+    assert list(bundled()) == sorted(NAMES)
+    code, by_default, _ = call("translate", "Nous mangeons.")
+    assert code == 0 and by_default == call("translate", "fr-en", "Nous mangeons.")[1]
+    assert by_default == call("translate", package / "fr-en.regard", "Nous mangeons.")[1]
+    assert by_default.strip() == regard.load("fr-en").translate(["Nous mangeons."])[0].text
+    code, out, _ = call("show", "fr-en-fixed", "fr-en-rnn", "Nous mangeons.")
+    assert code == 0 and "fr-en-rnn" in out and "fr-en-fixed" in out
+    assert regard.show("fr-en-rnn", "Nous mangeons.").model.label == "fr-en-rnn"
+    Path("a.fr").write_text("Nous mangeons.\n")
+    Path("a.en").write_text("We eat.\n")
+    assert call("align", "fr-en-rnn", "a.fr", "a.en")[0] == 0
+    assert call("evaluate", "fr-en", "fr-en-rnn", "a.fr", "a.en")[0] == 0
+
+
+def test_info_lists_them_and_tells_of_one(package, call):
+    code, out, _ = call("info")
+    assert code == 0 and [line.split()[0] for line in out.splitlines()] == sorted(NAMES)
+    assert "fr to en" in out and "regard-rnn" in out
+    code, out, _ = call("info", "fr-en")
+    assert code == 0 and str(package / "fr-en.regard") in out
+
+
+def test_a_file_of_the_user_comes_first(package, call):
+    save(package.parent / "here" / "fr-en", "regard-small", seed=5)
+    assert locate(Path("fr-en")) == Path("fr-en")
+    assert call("translate", "fr-en", "Nous mangeons.")[1] != call("translate", "Nous mangeons.")[1]
+
+
+def test_a_missing_file_is_not_taken_for_a_model_of_the_package(package, call):
+    code, _, err = call("translate", "fr-en.regard", "Nous mangeons.")
+    assert code == 2 and "fr-en.regard: cannot be read" in err
+    code, _, err = call("info", "en-fr")
+    assert code == 2 and "en-fr: cannot be read" in err
+    assert not names_model("en-fr") and not names_model("Nous mangeons." * 400)
+
+
+def test_a_package_without_models_says_so(package, call):
+    for path in package.iterdir():
+        path.unlink()
+    with pytest.raises(ModelFileError, match="brings no model of its own"):
+        default_model()
+    assert call("translate", "Nous mangeons.")[0] == 2
+    assert call("info")[:2] == (0, "this installation brings no model of its own\n")
