@@ -14,6 +14,7 @@ from typing import NoReturn
 import regard
 from regard.cli import (
     align,
+    demo,
     doctor,
     evaluate,
     info,
@@ -27,7 +28,7 @@ from regard.cli import (
 )
 from regard.errors import ConfigError, RegardError
 
-_VERBS = (translate, show, align, evaluate, train, lineage, runs, inspect, info, sample, doctor)
+_VERBS = (demo, translate, show, align, evaluate, train, lineage, runs, inspect, info, sample, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

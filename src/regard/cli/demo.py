@@ -64,8 +64,8 @@ def run(options: argparse.Namespace) -> None:
     missing = {_MODEL, _RECURRENT, _FIXED} - bundled().keys()
     if missing:
         raise ModelFileError(
-            f"the models of the demo did not come with this installation ({', '.join(sorted(missing))}); "
-            "install regard again"
+            f"this installation lacks the models that the demo shows: {', '.join(sorted(missing))}; "
+            "recipes/starter.py makes them"
         )
     traces = [_translate(), *_compare()]
     if find_spec("torch"):

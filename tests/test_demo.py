@@ -1,0 +1,64 @@
+"""`regard demo` on small models that know nothing: every part is shown, and nothing is overwritten."""
+
+from pathlib import Path
+
+import pytest
+from test_starter import call, package  # noqa: F401 - fixtures
+
+from regard.cli import demo
+
+BRIEF = {
+    "tokenizer": {"vocab_size": 500},
+    "batch": {"batch_tokens": 256},
+    "model": {"hidden_size": 8, "embedding_size": 8},
+    "train": {"steps": 4, "valid_steps": 2},
+}
+
+
+@pytest.fixture
+def brief(package, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(demo, "_LEARNING", BRIEF)
+    monkeypatch.setattr(demo, "_NUM_PAIRS", 120)
+    monkeypatch.setattr(demo, "_NUM_TEST_PAIRS", 5)
+
+
+@pytest.mark.slow
+def test_every_part_is_shown_and_a_page_written(brief, call):  # noqa: F811
+    pytest.importorskip("torch")
+    code, out, err = call("demo")
+    assert code == 0, err
+    heads = [line for line in out.splitlines() if line[:3] in ("1. ", "2. ", "3. ")]
+    assert len(heads) == 3
+    for text in demo.SENTENCES:
+        assert text.split()[0] in out and text.split()[-1] in out
+    assert "On 5 new sentences: BLEU" in out and "alignment error rate" in out
+    assert "Without attention" in out and "With attention" in out
+    page = Path("regard-demo.html").read_text("utf-8")
+    assert page.startswith("<!DOCTYPE html>") and "je suis" in page
+    assert [path.name for path in Path().iterdir()] == ["regard-demo.html"]
+
+
+def test_without_torch_all_but_the_training_is_shown(brief, call, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(demo, "find_spec", lambda name: None)
+    Path("regard-demo.html").write_text("mine")
+    code, out, _ = call("demo")
+    assert code == 0 and "3. " not in out and "pip install 'regard[train]'" in out
+    assert Path("regard-demo.html").read_text() == "mine"
+    assert Path("regard-demo-2.html").exists() and "Open regard-demo-2.html" in out
+
+
+def test_a_page_is_written_where_it_is_wanted(brief, call, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(demo, "find_spec", lambda name: None)
+    assert call("demo", "--out", "look.html")[0] == 0 and Path("look.html").exists()
+
+
+def test_an_installation_without_the_models_says_what_is_missing(package, call):  # noqa: F811
+    (package / "fr-en-rnn.regard").unlink()
+    code, out, err = call("demo")
+    assert (code, out) == (2, "") and "fr-en-rnn" in err and err.count("\n") == 1
+
+
+def test_what_is_learnt_and_what_is_tested_have_no_sentence_in_common():
+    learnt, test = demo._pairs()
+    assert len(learnt) == demo._NUM_PAIRS and len(test) == demo._NUM_TEST_PAIRS
+    assert not {pair.source for pair in learnt} & {pair.source for pair in test}
