@@ -1,9 +1,12 @@
-"""Options given as `key=value` on the command line, and times."""
+"""Options that several verbs have: `key=value`, times, colours."""
 
+import argparse
+import os
 import re
+import sys
 import tomllib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from regard.errors import ConfigError
 
@@ -51,3 +54,19 @@ def read_time(text: str) -> float:
         )
     hours, minutes, seconds = (float(number or 0) for number in match.groups())
     return 3600 * hours + 60 * minutes + seconds
+
+
+def add_colour(parser: argparse.ArgumentParser) -> None:
+    """Declare the option that `read_colour` reads."""
+    parser.add_argument(
+        "--colour", choices=("auto", "always", "never"), default="auto", help="colours in the terminal (auto)"
+    )
+
+
+def read_colour(wish: str) -> Literal["none", "256", "full"]:
+    """Return which colours to use: those the terminal has, if it is one and nobody minds."""
+    if wish == "never" or (wish == "auto" and (not sys.stdout.isatty() or "NO_COLOR" in os.environ)):
+        return "none"
+    if wish == "auto" and os.environ.get("TERM") in (None, "dumb"):
+        return "none"
+    return "full" if os.environ.get("COLORTERM") in ("truecolor", "24bit") else "256"

@@ -2,14 +2,13 @@
 
 import argparse
 import math
-import os
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
-from regard.cli.settings import read_search
+from regard.cli.settings import add_colour, read_colour, read_search
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -78,9 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="any option of the section `search` in docs/options.md",
     )
     parser.add_argument("--width", type=int, metavar="N", help="columns of the terminal")
-    parser.add_argument(
-        "--colour", choices=("auto", "always", "never"), default="auto", help="colours in the terminal (auto)"
-    )
+    add_colour(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -117,7 +114,7 @@ def run(options: argparse.Namespace) -> None:
     width = shutil.get_terminal_size((100, 40)).columns if options.width is None else options.width
     if width < 20:
         raise ConfigError(f"{width} columns are too narrow for any picture; give --width 20 or more")
-    colour = _colour(options.colour)
+    colour = read_colour(options.colour)
     headings = [_heading(trace, width) for trace in traces]
     if options.step is not None:
         if which and which.kind != "cross":
@@ -266,12 +263,3 @@ def _heading(trace: "Trace", width: int) -> list[str]:
     if target.flags:
         lines.append(f"  flags: {', '.join(target.flags)} (docs/translating.md)")
     return [part for line in lines for part in folded(printable(line), width)]
-
-
-def _colour(wish: str) -> Literal["none", "256", "full"]:
-    """Return which colours to use: those the terminal has, if it is one and nobody minds."""
-    if wish == "never" or (wish == "auto" and (not sys.stdout.isatty() or "NO_COLOR" in os.environ)):
-        return "none"
-    if wish == "auto" and os.environ.get("TERM") in (None, "dumb"):
-        return "none"
-    return "full" if os.environ.get("COLORTERM") in ("truecolor", "24bit") else "256"
