@@ -36,14 +36,12 @@ class Plan:
 
     def request_of(self, rung: Rung) -> Request:
         """Return the training of a rung: its idea laid over the options that all share."""
-        options = {name: dict(section) for name, section in self.options.items()}
-        options["train"] = options.get("train", {}) | {
-            "seconds": self.seconds_each,
-            "steps": self.steps_each,
-        }
-        model = {**rung.size, **options.get("model", {}), **rung.model}
-        if model:
-            options["model"] = model
+        options: dict[str, dict[str, Any]] = {}
+        budget = {"seconds": self.seconds_each, "steps": self.steps_each}
+        for given in (rung.narrow, self.options, {"model": rung.model, "train": budget}):
+            for name, section in given.items():
+                if section:
+                    options[name] = options.get(name, {}) | dict(section)
         return Request(
             corpora=self.corpora,
             out=self.model_of(rung),

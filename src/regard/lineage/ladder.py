@@ -28,9 +28,15 @@ class Rung:
     model: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def size(self) -> Mapping[str, int]:
-        """Options of its preset that give it the width of the others."""
-        return {} if self.preset == "regard-small" else {"hidden_size": _WIDTH, "embedding_size": _WIDTH}
+    def narrow(self) -> Mapping[str, Mapping[str, Any]]:
+        """The options that give it the width of the others, and the rate that suits that width."""
+        if self.preset == "regard-small":
+            return {}
+        rate = {"kind": "adam", "rate": 2e-3}  # at 4e-3 `luong-dot` diverges, and 1e-3 is half as fast
+        return {
+            "model": {"hidden_size": _WIDTH, "embedding_size": _WIDTH},
+            "train": {"optimiser": rate},
+        }
 
     @property
     def has_attention(self) -> bool:
