@@ -19,6 +19,7 @@ What links to what, decided once for the whole grammar:
 """
 
 import random
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,18 +50,19 @@ class SamplePair:
     links: frozenset[Link]
 
 
-def generate(num_pairs: int, seed: int = 1) -> Iterator[SamplePair]:
+def generate(num_pairs: int, seed: int = 1, most_choices: int = sys.maxsize) -> Iterator[SamplePair]:
     """Yield sentence pairs; pair number k depends on the seed and k alone.
 
-    So a longer sample starts with the shorter one, in every process and every version of Python.
+    So a longer sample starts with the shorter one, in every process and every version of Python. With
+    `most_choices` only so many nouns, verbs, ... of a kind are used: the same sentences in fewer words.
     """
     for index in range(num_pairs):
-        yield _pair(random.Random(f"regard.sample {seed} {index}"))
+        yield _pair(random.Random(f"regard.sample {seed} {index}"), most_choices)
 
 
-def _pair(dice: random.Random) -> SamplePair:
+def _pair(dice: random.Random, most_choices: int) -> SamplePair:
     while True:
-        phrase = sentence(Derivation(dice))
+        phrase = sentence(Derivation(dice, most_choices))
         french, english = spell_french(phrase.french), spell_english(phrase.english)
         if min(len(french), len(english)) >= MIN_WORDS and max(len(french), len(english)) <= MAX_WORDS:
             return SamplePair(
