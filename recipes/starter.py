@@ -24,6 +24,7 @@ from itertools import islice
 from pathlib import Path
 
 from regard.evaluate.scores import score
+from regard.files import writing
 from regard.modelfile import load_model, save_model
 from regard.translate import Translator
 
@@ -75,8 +76,10 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(recipe.name for recipe in RECIPES))
     parser.add_argument("--install", action="store_true", help="put the packed models into the package")
     arguments = parser.parse_args()
-    for name in arguments.only.split(","):
-        recipe = next(one for one in RECIPES if one.name == name)
+    names = arguments.only.split(",")
+    if unknown := set(names) - {recipe.name for recipe in RECIPES}:
+        parser.error(f"no such model: {', '.join(sorted(unknown))}")
+    for recipe in (one for one in RECIPES if one.name in names):
         train(recipe, arguments.data, arguments.runs)
         packed = pack(recipe, arguments.data, arguments.runs)
         if arguments.install:
@@ -142,7 +145,8 @@ def write(paths: Sequence[Path], sides: Sequence[str], pairs: Pairs) -> None:
     lines = list(pairs)
     for path, side in zip(paths, sides, strict=True):
         place = ("fr", "en").index(side)
-        path.write_text("".join(f"{pair[place]}\n" for pair in lines), "utf-8")
+        with writing(path) as (stream,):
+            stream.writelines(f"{pair[place]}\n".encode() for pair in lines)
 
 
 def pack(recipe: Recipe, data: Path, runs: Path) -> Path:

@@ -52,6 +52,26 @@ def test_a_page_is_written_where_it_is_wanted(brief, call, monkeypatch):  # noqa
     assert call("demo", "--out", "look.html")[0] == 0 and Path("look.html").exists()
 
 
+def test_a_place_that_cannot_be_written_is_told_at_once(brief, call):  # noqa: F811
+    Path("taken").write_text("a file")
+    code, out, err = call("demo", "--out", "taken/look.html")
+    assert (code, out) == (2, "") and "taken" in err
+
+
+@pytest.mark.slow
+def test_a_stop_is_no_fault_and_promises_nothing(brief, call, monkeypatch):  # noqa: F811
+    pytest.importorskip("torch")
+    import regard.training.run
+    from regard.training.loop import Stopped
+
+    def stopped(*_):
+        raise Stopped(2, 3)
+
+    monkeypatch.setattr(regard.training.run, "train", stopped)
+    code, _, err = call("demo")
+    assert code == 130 and err.endswith("regard: interrupted\n") and not list(Path().iterdir())
+
+
 def test_an_installation_without_the_models_says_what_is_missing(package, call):  # noqa: F811
     (package / "fr-en-rnn.regard").unlink()
     code, out, err = call("demo")

@@ -16,7 +16,7 @@ from regard.modelfile import ModelFile, save_model
 from regard.text.tokenizer import TokenizerPair
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "README.ko.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MODELS = ROOT / "docs" / "models.md"
 QUOTE = re.compile(r"^`([^`\n]+)`:\n```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -13,7 +13,7 @@ from test_training import corpus, request_for, run  # noqa: F401 - a fixture
 import regard
 from regard.align import GoldLinks, Reading, score_links
 from regard.aligning import align_pairs, cut_words
-from regard.config import BatchOptions, SubwordOptions
+from regard.config import BatchOptions, SubwordOptions, TrainOptions
 from regard.corpus.batches import Batches, PieceLinks, Share
 from regard.corpus.read import Pair
 from regard.corpus.store import Store, add_links, build_store
@@ -28,6 +28,7 @@ from regard.text.tokenizer import TokenizerPair
 from regard.text.words import match_pieces
 from regard.training.guide import Guide, _WordCutter, taught_reading, write_links
 from regard.training.objective import objective
+from regard.training.workers import Workers
 from regard.vocabulary import NUM_RESERVED
 
 SAMPLE = list(generate(400, seed=5))
@@ -73,7 +74,8 @@ def test_what_is_trained_is_both_losses_and_only_one_head_is_asked():
     options = with_dropout(shrink(preset("regard-small")), 0.0)
     model = build_model(options, NUM_RESERVED + 10, NUM_RESERVED + 10).double()
     batch = batch_of(("abc", "dabi"), ("hhfga", "ca"))
-    reading = taught_reading(options)
+    reading = taught_reading(options, TrainOptions(guidance=0.1))
+    assert taught_reading(options, TrainOptions()) is None
     assert reading == Reading(0, 0, True)  # of two layers the last but one
     guide = Guide(lambda pairs: links_of((0, 0, 0), (1, 4, 1)), 2.0, reading)
     both = objective(model, batch, Noise(1, 1), 0.1, 0.0, guide)
@@ -97,9 +99,9 @@ def test_links_come_back_for_any_pairs_of_any_corpus(tokenizers, tmp_path):
     wanted = np.array([31, 4, 5, 0, 49, 17])
     found = batches.links(wanted)
     for row, pair in enumerate(wanted.tolist()):
-        mine = found.row_K == row
+        mine = found.row_L == row
         assert (
-            set(zip(found.source_K[mine].tolist(), found.target_K[mine].tolist(), strict=True)) == told[pair]
+            set(zip(found.source_L[mine].tolist(), found.target_L[mine].tolist(), strict=True)) == told[pair]
         )
 
 
@@ -114,6 +116,33 @@ def test_a_corpus_that_is_not_aligned_or_damaged_says_so(tokenizers, tmp_path):
         Store(aligned.folder)
 
 
+def test_pairs_that_are_in_no_batch_are_not_aligned(tokenizers, tmp_path):
+    long = Pair(0, " ".join([PAIRS[0].source] * 40), " ".join([PAIRS[0].target] * 40))
+    store = build_store([*PAIRS, long], tokenizers, tmp_path / "a", num_threads=1)
+    (aligned,) = write_links([store], tokenizers, 100, lambda what, done, of: None)
+    found = Batches([Share(aligned)], BatchOptions(), 1).links(np.array([0, len(PAIRS)]))
+    assert (found.row_L == 0).any() and not (found.row_L == 1).any()
+
+
+def test_workers_and_empty_shards_sum_to_the_same_gradients():
+    options = with_dropout(shrink(preset("regard-small")), 0.0)
+    model = build_model(options, NUM_RESERVED + 10, NUM_RESERVED + 10).double()
+    batch = batch_of(("abc", "dabi"), ("hhfga", "ca"))
+    train = TrainOptions(guidance=1.0)
+
+    def links(pairs):
+        told = {0: (0, 0), 1: (4, 1)}
+        return links_of(*((row, *told[pair]) for row, pair in enumerate(pairs.tolist())))
+
+    guide, gradients = Guide(links, 1.0, taught_reading(options, train)), []
+    for num_workers in (1, 2, 3):  # of three workers one has no row
+        loss = Workers(model, train, 1, num_workers, guide=guide).set_gradients([batch], 7, 1)
+        gradients.append(([parameter.grad.clone() for parameter in model.parameters()], loss))
+    for others, loss in gradients[1:]:
+        assert loss.loss == pytest.approx(gradients[0][1].loss)
+        assert all(torch.allclose(a, b) for a, b in zip(gradients[0][0], others, strict=True))
+
+
 def test_pieces_are_joined_to_words(tokenizers):
     text = "Nous l'avons achetée 12 fois, 학교에서"
     ids = tokenizers.source.encode_batch([text])[0].tolist()
@@ -121,12 +150,13 @@ def test_pieces_are_joined_to_words(tokenizers):
     joined = " ".join(word for word in cut.words if not word.startswith("<0x"))
     assert joined.startswith("Nous l ' avons achetée ") and " fois ," in joined
     assert [start for start, _ in cut.spans[1:]] == [end for _, end in cut.spans[:-1]]
+    assert "" not in cut.words
     assert cut.spans[-1][1] == len(ids) and _WordCutter(tokenizers.source).cut([]).words == []
 
 
 def test_the_links_of_pieces_are_those_of_the_words_they_stand_in(tokenizers, tmp_path):
     store = build_store(PAIRS, tokenizers, tmp_path / "a", num_threads=1)
-    (aligned,) = write_links([store], tokenizers, lambda what, done, of: None)
+    (aligned,) = write_links([store], tokenizers, 256, lambda what, done, of: None)
     found = Batches([Share(aligned)], BatchOptions(), 1).links(np.arange(len(PAIRS)))
     words = []
     for row, pair in enumerate(PAIRS):
@@ -134,8 +164,8 @@ def test_the_links_of_pieces_are_those_of_the_words_they_stand_in(tokenizers, tm
             match_pieces(tokenizers.source.encode(text).spans, cut_words(text, "words")).words_of_piece
             for text in (pair.source, pair.target)
         )
-        mine = found.row_K == row
-        links = zip(found.source_K[mine], found.target_K[mine], strict=True)
+        mine = found.row_L == row
+        links = zip(found.source_L[mine], found.target_L[mine], strict=True)
         words.append({link for a, b in links for link in product(source[a], target[b])})
     assert score_links(words, list(map(gold_of, SAMPLE))).aer < 0.2
 
@@ -155,7 +185,7 @@ def test_a_taught_head_aligns_better_than_the_best_that_is_not(corpus, tmp_path)
             [(pair.source, pair.target) for pair in gold], regard.load(request.out), cut="words"
         )
         error[name] = score_links([one.links for one in found], [gold_of(pair) for pair in gold]).aer
-        assert (model.reading == taught_reading(model.options)) is (name == "taught")
+        assert (model.reading == Reading(0, 0, True)) is (name == "taught")
     assert error["taught"] < error["untaught"] - 0.2, error
 
 

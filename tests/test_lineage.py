@@ -389,3 +389,13 @@ def test_gold_links_may_count_from_one_and_have_the_target_first(corpus, tmp_pat
     assert read_gold_pairs(*files, tmp_path / "turned.align", from_one=True, is_reversed=True) == plain
     with pytest.raises(CorpusError):
         read_gold_pairs(*files, tmp_path / "turned.align")
+
+
+def test_rungs_are_as_wide_as_the_transformer_and_options_go_deep(tmp_path):
+    plan = Plan((), tmp_path, 60.0, options={"train": {"optimiser": {"beta2": 0.9}}})
+    for rung in LADDER:
+        options = effective_options(rung.preset, 0, plan.request_of(rung).options, 1)
+        assert options.model.hidden_size == 128 and options.train.optimiser.beta2 == 0.9
+        if options.model.kind == "recurrent":
+            assert options.model.embedding_size == 128 and options.train.optimiser.rate == 2e-3
+            assert options.model.layer_norm and options.model.tie == "target"

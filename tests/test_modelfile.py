@@ -120,6 +120,30 @@ def test_bytes_without_a_fitting_scale_are_refused_by_name(tmp_path):
             load_model(path)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38])
+def test_what_is_not_a_number_is_neither_loaded_nor_saved(tmp_path, value):
+    path, model = tmp_path / "m.regard", model_of()
+    save_model(path, model, packed=True)
+    tensors, about = taken_apart(path)
+    name = next(name for name in tensors if name.startswith("scale."))
+    tensors[name][0] = value
+    sealed(path, tensors, about)
+    with pytest.raises(ModelFileError, match="holds what is not a number"):
+        load_model(path)
+    model.weights[name.removeprefix("scale.")][0] = value if value != 3e38 else np.nan
+    with pytest.raises(ModelFileError, match="holds what is not a number"):
+        save_model(tmp_path / "n.regard", model)
+
+
+def test_a_scale_of_no_weight_is_refused(tmp_path):
+    path = tmp_path / "m.regard"
+    save_model(path, model_of())
+    tensors, about = taken_apart(path)
+    sealed(path, tensors | {"scale.bogus": np.ones(2, np.float32)}, about)
+    with pytest.raises(ModelFileError, match="a scale of no weight, 'bogus'"):
+        load_model(path)
+
+
 def test_a_flipped_bit_anywhere_is_found(tmp_path):
     """In the length, the header, its padding, a weight or a tokenizer."""
     path = tmp_path / "model.regard"

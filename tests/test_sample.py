@@ -406,11 +406,3 @@ def test_an_interrupted_writing_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path, 1500, seed=1, on_progress=interrupt)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_small_lexicon_makes_the_same_sentences_of_fewer_words():
-    few, all_of_them = (list(generate(400, seed=4, most_choices=n)) for n in (3, 10**9))
-    assert all_of_them == list(generate(400, seed=4))
-    words = [{word for pair in pairs for word in pair.source.split()} for pairs in (few, all_of_them)]
-    assert len(words[0]) < 0.6 * len(words[1])
-    assert all(pair.links for pair in few)

@@ -1,5 +1,6 @@
 """Models of the package: named wherever a file can be, and never in the way of one."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from regard.cli import run
 from regard.config import SubwordOptions
 from regard.errors import ModelFileError
 from regard.model.presets import preset
-from regard.modelfile import ModelFile, save_model
+from regard.modelfile import ModelFile, load_model, save_model
 from regard.starter import bundled, default_model, locate, names_model
 from regard.text.tokenizer import TokenizerPair
 
@@ -20,7 +21,12 @@ PAIRS = list(regard.sample.generate(60))
 TOKENIZERS = TokenizerPair.learn(
     [pair.source for pair in PAIRS], [pair.target for pair in PAIRS], SubwordOptions(vocab_size=500)
 )
-NAMES = {"fr-en": "regard-small", "fr-en-rnn": "regard-rnn", "fr-en-fixed": "cho2014"}
+NAMES = {
+    "fr-en": "regard-small",
+    "en-fr": "regard-small",
+    "fr-en-rnn": "regard-rnn",
+    "fr-en-fixed": "cho2014",
+}
 
 
 def save(path, name, seed=0):
@@ -29,7 +35,8 @@ def save(path, name, seed=0):
         options = options.model_copy(update={"tie": "all"})
     size = TOKENIZERS.source.vocab_size
     weights = random_weights(options, size, size, seed)
-    card = {"preset": name}
+    scores = {"bleu": 12.3, "chrf": 45.6}
+    card = {"preset": name, "tests": {"Tatoeba": scores}, "credits": ["somebody", "another"], "limits": "few"}
     save_model(path, ModelFile(options, weights, TOKENIZERS, "fr", "en", {}, card), packed=True)
 
 
@@ -77,6 +84,10 @@ def test_info_lists_them_and_tells_of_one(package, call):
     assert "fr to en" in out and "regard-rnn" in out
     code, out, _ = call("info", "fr-en")
     assert code == 0 and str(package / "fr-en.regard") in out
+    for told in ("Tatoeba: BLEU 12.3, chrF 45.6", "credits      somebody", "another", "limits       few"):
+        assert told in out
+    code, out, _ = call("info", "--json")
+    assert code == 0 and list(json.loads(out)) == sorted(NAMES)
 
 
 def test_a_file_of_the_user_comes_first(package, call):
@@ -85,12 +96,19 @@ def test_a_file_of_the_user_comes_first(package, call):
     assert call("translate", "fr-en", "Nous mangeons.")[1] != call("translate", "Nous mangeons.")[1]
 
 
+def test_a_folder_of_the_same_name_is_not_in_the_way(package, call):
+    Path("fr-en").mkdir()
+    assert call("translate", "fr-en", "Nous mangeons.")[0] == 0
+    with pytest.raises(ModelFileError):
+        load_model(Path("x" * 300))
+
+
 def test_a_missing_file_is_not_taken_for_a_model_of_the_package(package, call):
     code, _, err = call("translate", "fr-en.regard", "Nous mangeons.")
     assert code == 2 and "fr-en.regard: cannot be read" in err
-    code, _, err = call("info", "en-fr")
-    assert code == 2 and "en-fr: cannot be read" in err
-    assert not names_model("en-fr") and not names_model("Nous mangeons." * 400)
+    code, _, err = call("info", "ko-en")
+    assert code == 2 and "ko-en: cannot be read" in err
+    assert not names_model("ko-en") and not names_model("Nous mangeons." * 400)
 
 
 def test_a_package_without_models_says_so(package, call):

@@ -54,6 +54,7 @@ class Reading:
 
 
 AGREEMENT = 0.25
+"""The geometric mean of what both directions give to a pair of words, from which they are linked."""
 
 USUAL_READING = Reading(-2, None, False)
 """Where nothing was learnt about a model: the last layer but one, the mean of its heads. In Transformers its

@@ -109,6 +109,9 @@ def load_model(path: Path) -> ModelFile:
         for name in hashes.keys() | parts.keys():
             if name not in hashes or name not in parts or _sha256(parts[name]) != hashes[name]:
                 _damaged(path, f"{name} is not what was saved")
+        for name in _under("scale.", parts):
+            if f"weight.{name}" not in parts:
+                _damaged(path, f"a scale of no weight, {name!r}")
         source = Tokenizer.from_bytes(parts["tokenizer.source"].tobytes())
         target = source
         if "tokenizer.target" in parts:
@@ -179,6 +182,10 @@ def _check_weights(path: Path, model: ModelFile) -> None:
             raise ModelFileError(
                 f"{path}: weight {name!r} {found} and the model has {should}; save it again from its training"
             )
+        if not np.isfinite(given).all():
+            raise ModelFileError(
+                f"{path}: weight {name!r} holds what is not a number; save it again from its training"
+            )
     if "target.weight" not in wanted and source_vocab != target_vocab:
         raise ModelFileError(
             f"{path}: one matrix for both sides and vocabularies of {source_vocab:,} and {target_vocab:,} "
@@ -189,7 +196,7 @@ def _check_weights(path: Path, model: ModelFile) -> None:
 def _pack(name: str, matrix: Floats) -> dict[str, NDArray[Any]]:
     """Return a matrix as bytes from -127 to 127, and for each row what one of them is worth."""
     scale = np.abs(matrix).max(axis=1, initial=0) / np.float32(127)
-    steps = np.rint(matrix / np.where(scale > 0, scale, 1)[:, None])
+    steps = np.clip(np.rint(matrix / np.where(scale > 0, scale, 1)[:, None]), -127, 127)
     return {f"weight.{name}": steps.astype(np.int8), f"scale.{name}": scale.astype(np.float32)}
 
 
@@ -200,7 +207,8 @@ def _unpack(name: str, parts: dict[str, NDArray[Any]]) -> Floats:
         return weight
     if scale.dtype != np.float32 or scale.shape != weight.shape[:1]:
         return weight
-    unpacked: Floats = weight.astype(np.float32) * scale[:, None]
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found by the check
+        unpacked: Floats = weight.astype(np.float32) * scale[:, None]
     return unpacked
 
 

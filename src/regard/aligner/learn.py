@@ -316,7 +316,7 @@ class TwoWayAligner:
                 return
             scores = self._scores(rank)
             best = int(scores.argmax())
-            if scores[best] >= min_score and any(map(str.isalpha, word + target_words[best])):
+            if scores[best] >= min_score and _has_letter(word) and _has_letter(target_words[best]):
                 yield Term(word, target_words[best], float(scores[best]), met)
 
     def _scores(self, rank: int) -> Floats:
@@ -379,6 +379,10 @@ def _learn(
             )
             for direction, report in zip(directions, reports, strict=True)
         ]
+
+
+def _has_letter(word: str) -> bool:
+    return any(map(str.isalpha, word))
 
 
 def _ragged(words: WordIds, sentences: Sequence[Sequence[str]]) -> Ragged:

@@ -190,15 +190,18 @@ def _words(pair: tuple[str, str], cut: Any) -> tuple[list[str], list[str]]:
 
 
 def _write_glossary(options: argparse.Namespace, model: Path | None, paths: list[Path]) -> None:
-    given = ("back", "how", "given", "gold", "jsonl", "out", "draw", "svg")
-    said = next((f"--{name}" for name in given if getattr(options, name) not in (None, False)), None)
+    given = ("back", "how", "given", "gold", "from_one", "reversed", "jsonl", "out", "draw", "svg")
+    said = next(
+        (f"--{name.replace('_', '-')}" for name in given if getattr(options, name) not in (None, False)), None
+    )
     if model or said:
         raise ConfigError(
             f"--glossary is made by the statistical aligner alone; leave {said or 'the model'} out"
         )
     aligner = _learnt(options, _pairs(*paths), "words" if options.words else "spaces")
-    with writing(options.glossary) as (stream,):
-        for term in aligner.glossary():
+    with writing(options.glossary) as (stream,), progress() as show:
+        for number, term in enumerate(aligner.glossary(), 1):
+            show("writing words", number, 0)
             stream.write(f"{term.source}\t{term.target}\t{term.score:.2f}\t{term.num_met}\n".encode())
 
 

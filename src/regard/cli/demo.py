@@ -4,11 +4,11 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from regard.cli.settings import add_colour, read_colour
 from regard.draw.progress import progress
@@ -16,10 +16,9 @@ from regard.errors import ModelFileError
 from regard.files import writing
 
 if TYPE_CHECKING:
+    from regard.draw.terminal import Colour
     from regard.sample import SamplePair
     from regard.trace.views import Trace
-
-Colour = Literal["none", "256", "full"]
 
 NAME = "demo"
 HELP = "see it work in a minute: translate, look where it looked, watch a model learn"
@@ -40,12 +39,12 @@ SENTENCES = (
     "gens merveilleux; elle est revenue en parlant comment son voyage était merveilleux, et elle me tente "
     "d'y aller aussi.",
 )
-_MODEL, _RECURRENT, _FIXED = "fr-en", "fr-en-rnn", "fr-en-fixed"
+_MODEL, _BACK, _RECURRENT, _FIXED = "fr-en", "en-fr", "fr-en-rnn", "fr-en-fixed"
 _MAX_WIDTH = 110
 _ALIGNED = 0.3  # the error rate below which attention may be called an alignment
 
 _SEED = 7
-_NUM_PAIRS, _NUM_TEST_PAIRS, _MOST_WORDS = 6000, 200, 7
+_NUM_PAIRS, _NUM_TEST_PAIRS, _MAX_WORDS = 6000, 200, 7
 _LEARNING: Mapping[str, Mapping[str, Any]] = {
     "tokenizer": {"vocab_size": 1500},
     "batch": {"batch_tokens": 1024},
@@ -65,23 +64,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Show all of it, one part after the other."""
     from regard.starter import bundled
+    from regard.trace.views import rendered
 
-    missing = {_MODEL, _RECURRENT, _FIXED} - bundled().keys()
+    missing = {_MODEL, _BACK, _RECURRENT, _FIXED} - bundled().keys()
     if missing:
         raise ModelFileError(
             f"this installation lacks the models that the demo shows: {', '.join(sorted(missing))}; "
             "recipes/starter.py makes them"
         )
+    page = options.out or next(path for path in _names() if not path.exists())
     colour = read_colour(options.colour)
-    traces = [_translate(colour), *_compare()]
-    if find_spec("torch"):
-        traces.append(_learn(colour))
-    else:
-        _print("", "Training needs PyTorch, which is not installed: pip install 'regard[train]'.")
-    _write(options.out, traces)
+    with writing(page) as (stream,):  # a place that cannot be written shows now, and not in a minute
+        traces = [_translate(colour), *_compare()]
+        if find_spec("torch"):
+            traces.append(_learn(colour))
+        else:
+            _print("", "Training needs PyTorch, which is not installed: pip install 'regard[train]'.")
+        stream.write(rendered(traces, "html"))
+    _say_what_next(page)
 
 
-def _translate(colour: Colour) -> "Trace":
+def _translate(colour: "Colour") -> "Trace":
     """Show the sentences of the papers and the courses, and return the trace of the first."""
     from regard.trace.make import Tracer
 
@@ -112,7 +115,7 @@ def _compare() -> list["Trace"]:
     return traces
 
 
-def _learn(colour: Colour) -> "Trace":
+def _learn(colour: "Colour") -> "Trace":
     """Train a model of nothing but the grammar's sentences, and say how well it translates and aligns."""
     from regard.align import GoldLinks, score_links
     from regard.aligning import align_pairs
@@ -124,6 +127,7 @@ def _learn(colour: Colour) -> "Trace":
     _head(3, f"A model learns {_NUM_PAIRS:,} sentence pairs of a small grammar, from nothing")
     load_torch()
     from regard.training.display import open_display
+    from regard.training.loop import Stopped
     from regard.training.run import CorpusFiles, Request, train
 
     learnt, test = _pairs()
@@ -136,6 +140,8 @@ def _learn(colour: Colour) -> "Trace":
         display = open_display(sys.stdout)
         try:
             train(request, display, progress)
+        except Stopped as stopped:  # nothing of the demo is kept, so there is nothing to go on with
+            raise KeyboardInterrupt from stopped
         finally:
             display.close()
         tracer = Tracer.open(out)
@@ -153,11 +159,7 @@ def _learn(colour: Colour) -> "Trace":
         f"On {len(test)} new sentences: BLEU {bleu.bleu:.1f}, alignment error rate {aer:.2f} against the "
         "grammar's own links,",
         "which the model was never shown"
-        + (
-            ": its attention has become the alignment."
-            if aer < _ALIGNED
-            else "; with more time it would align."
-        ),
+        + (": its attention has become the alignment." if aer < _ALIGNED else ", and does not follow yet."),
     )
     return trace
 
@@ -166,26 +168,19 @@ def _pairs() -> tuple[list["SamplePair"], list["SamplePair"]]:
     """Return short pairs to learn, and others that are not among them."""
     from regard.sample import generate
 
-    short = (pair for pair in generate(1_000_000, _SEED) if len(pair.source.split()) <= _MOST_WORDS)
+    short = (pair for pair in generate(1_000_000, _SEED) if len(pair.source.split()) <= _MAX_WORDS)
     learnt = list(islice(short, _NUM_PAIRS))
     known = {pair.source for pair in learnt}
     return learnt, list(islice((pair for pair in short if pair.source not in known), _NUM_TEST_PAIRS))
 
 
-def _write(path: Path | None, traces: Sequence["Trace"]) -> None:
-    """Write the page, and say what to try next."""
-    from regard.trace.views import rendered
-
-    if path is None:
-        path = next(one for one in _names() if not one.exists())
-    with writing(path) as (stream,):
-        stream.write(rendered(traces, "html"))
+def _say_what_next(page: Path) -> None:
     _print(
         "",
-        f"Open {path} in a browser: the same translations step by step, head by head. Then try",
+        f"Open {page} in a browser: the same translations step by step, head by head. Then try",
         "",
         '  regard translate "Il fait beau aujourd\'hui."',
-        '  regard translate en-fr "The weather is fine today."',
+        f'  regard translate {_BACK} "The weather is fine today."',
         '  regard show "Il fait beau aujourd\'hui." --step 2',
         f'  regard show {_FIXED} {_RECURRENT} {_MODEL} "Il fait beau aujourd\'hui." --html look.html',
         "  regard train your.fr your.en --out mine.regard --time 30m",
@@ -201,7 +196,7 @@ def _head(number: int, text: str) -> None:
     _print(*[""] * (number > 1), f"{number}. {text}")
 
 
-def _show(trace: "Trace", colour: Colour) -> None:
+def _show(trace: "Trace", colour: "Colour") -> None:
     _print(
         "",
         *_indented([trace.source.text, f"→ {trace.target.text}"]),

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> None:
     from regard.modelfile import load_model
 
     if options.model is None:
-        _print_bundled()
+        _print_bundled(as_json=options.json)
         return
     model = load_model(options.model)
     if options.json:
@@ -46,12 +46,16 @@ def run(options: argparse.Namespace) -> None:
         print(f"{name:12} {value}")
 
 
-def _print_bundled() -> None:
+def _print_bundled(*, as_json: bool) -> None:
     from regard.modelfile import load_model
 
+    models = {name: load_model(path) for name, path in bundled().items()}
+    if as_json:
+        found = {name: _about(model) for name, model in models.items()}
+        print(json.dumps(found, indent=1, ensure_ascii=False))
+        return
     for name, path in bundled().items():
-        model = load_model(path)
-        rows = dict(_rows(path, model))
+        rows = dict(_rows(path, models[name]))
         print(f"{name:16} {rows['languages']}; {rows['design']}; {path.stat().st_size / 1e6:.1f} MB")
     if not bundled():
         print("this installation brings no model of its own")
@@ -93,6 +97,9 @@ def _rows(path: Path, model: "ModelFile") -> list[tuple[str, str]]:
     for row in (_data, _training, _bleu, _signature, _chrf, _made):
         with contextlib.suppress(KeyError, TypeError, ValueError):  # a card is what its writer made of it
             rows.append(row(card))
+    for some in (_tests, _credits, _limits):
+        with contextlib.suppress(KeyError, TypeError, ValueError):
+            rows += some(card)
     return rows
 
 
@@ -120,6 +127,21 @@ def _chrf(card: dict[str, Any]) -> tuple[str, str]:
 
 def _made(card: dict[str, Any]) -> tuple[str, str]:
     return "made", f"{card['created']} by regard {card.get('regard', '?')}"
+
+
+def _tests(card: dict[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("" if place else "tests", f"{name}: BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f}")
+        for place, (name, scores) in enumerate(card["tests"].items())
+    ]
+
+
+def _credits(card: dict[str, Any]) -> list[tuple[str, str]]:
+    return [("" if place else "credits", str(line)) for place, line in enumerate(card["credits"])]
+
+
+def _limits(card: dict[str, Any]) -> list[tuple[str, str]]:
+    return [("limits", str(card["limits"]))]
 
 
 def _design(model: "ModelFile") -> str:

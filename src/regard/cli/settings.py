@@ -6,9 +6,12 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from regard.errors import ConfigError
+
+if TYPE_CHECKING:
+    from regard.draw.terminal import Colour
 
 _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
@@ -63,7 +66,7 @@ def add_colour(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_colour(wish: str) -> Literal["none", "256", "full"]:
+def read_colour(wish: str) -> "Colour":
     """Return which colours to use: those the terminal has, if it is one and nobody minds."""
     if wish == "never" or (wish == "auto" and (not sys.stdout.isatty() or "NO_COLOR" in os.environ)):
         return "none"

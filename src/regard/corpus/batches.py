@@ -78,9 +78,9 @@ class Position:
 class PieceLinks:
     """Linked pieces of a batch: the row of the pair, the place in its source and in its target."""
 
-    row_K: Ids
-    source_K: Ids
-    target_K: Ids
+    row_L: Ids
+    source_L: Ids
+    target_L: Ids
 
 
 class Batches:
@@ -164,8 +164,8 @@ class Batches:
             found = store.links.fetch(local_B)
             rows.append(np.repeat(store_rows, found.lengths_B // 2))
             places.append(found.flat.astype(np.int64).reshape(-1, 2))
-        source_K, target_K = np.concatenate(places).T
-        return PieceLinks(np.concatenate(rows), source_K, target_K)
+        source_L, target_L = np.concatenate(places).T
+        return PieceLinks(np.concatenate(rows), source_L, target_L)
 
     def _release(self) -> None:
         for share in self._shares:

@@ -19,6 +19,7 @@ import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -106,11 +107,12 @@ def add_links(store: "Store", links: Iterable[Collection[Link]]) -> "Store":
     A pair with a place that 16 bits cannot hold has none.
     """
     with _SideWriter(store.folder, "links") as side:
-        for of_pair in links:
-            flat = np.array(sorted(of_pair, key=lambda link: link[::-1]), np.int64).reshape(-1)
-            if flat.max(initial=0) > np.iinfo(_LINK_WIDTH).max:
-                flat = flat[:0]
-            side.add(Ragged.of([flat.astype(_LINK_WIDTH)]))
+        left = iter(links)
+        while several := list(islice(left, _CHUNK_PAIRS)):
+            rows = [np.array(sorted(of_pair), np.int64).reshape(-1) for of_pair in several]
+            rows = [row if row.max(initial=0) <= np.iinfo(_LINK_WIDTH).max else row[:0] for row in rows]
+            flat = Ragged.of(rows)
+            side.add(Ragged(flat.flat.astype(_LINK_WIDTH), flat.lengths_B))
     return Store(store.folder)
 
 

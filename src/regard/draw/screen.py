@@ -20,7 +20,7 @@ _FONTS = "ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, 'Nanum Gothic Codin
 
 def screen_svg(output: str, title: str) -> str:
     """Return printed lines, with the colours they ask for, in a window as wide as the widest of them."""
-    lines = [Text.from_ansi(line) for line in output.expandtabs().splitlines()]
+    lines = [Text.from_ansi(line) for line in output.splitlines()]
     columns = max([display_width(line.plain) for line in lines] + [display_width(title) + 12])
     width, height = 2 * _MARGIN + columns * _CELL, _BAR + 2 * _MARGIN + len(lines) * _LINE
     dots = "".join(

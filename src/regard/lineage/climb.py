@@ -9,7 +9,7 @@ from typing import Any
 from regard.errors import ConfigError
 from regard.lineage.ladder import Rung
 from regard.training.display import Display
-from regard.training.recipes import effective_options
+from regard.training.recipes import effective_options, merged
 from regard.training.run import CorpusFiles, Request, Stages, Trained, train
 
 _IDEAS = ("kind", "attention", "reading")  # of a model: what the rungs differ in
@@ -36,12 +36,8 @@ class Plan:
 
     def request_of(self, rung: Rung) -> Request:
         """Return the training of a rung: its idea laid over the options that all share."""
-        options: dict[str, dict[str, Any]] = {}
         budget = {"seconds": self.seconds_each, "steps": self.steps_each}
-        for given in (rung.narrow, self.options, {"model": rung.model, "train": budget}):
-            for name, section in given.items():
-                if section:
-                    options[name] = options.get(name, {}) | dict(section)
+        options = merged(merged(rung.narrow, self.options), {"model": rung.model, "train": budget})
         return Request(
             corpora=self.corpora,
             out=self.model_of(rung),

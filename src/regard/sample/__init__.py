@@ -19,7 +19,6 @@ What links to what, decided once for the whole grammar:
 """
 
 import random
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,19 +49,18 @@ class SamplePair:
     links: frozenset[Link]
 
 
-def generate(num_pairs: int, seed: int = 1, most_choices: int = sys.maxsize) -> Iterator[SamplePair]:
+def generate(num_pairs: int, seed: int = 1) -> Iterator[SamplePair]:
     """Yield sentence pairs; pair number k depends on the seed and k alone.
 
-    So a longer sample starts with the shorter one, in every process and every version of Python. With
-    `most_choices` only so many nouns, verbs, ... of a kind are used: the same sentences in fewer words.
+    So a longer sample starts with the shorter one, in every process and every version of Python.
     """
     for index in range(num_pairs):
-        yield _pair(random.Random(f"regard.sample {seed} {index}"), most_choices)
+        yield _pair(random.Random(f"regard.sample {seed} {index}"))
 
 
-def _pair(dice: random.Random, most_choices: int) -> SamplePair:
+def _pair(dice: random.Random) -> SamplePair:
     while True:
-        phrase = sentence(Derivation(dice, most_choices))
+        phrase = sentence(Derivation(dice))
         french, english = spell_french(phrase.french), spell_english(phrase.english)
         if min(len(french), len(english)) >= MIN_WORDS and max(len(french), len(english)) <= MAX_WORDS:
             return SamplePair(

@@ -5,7 +5,6 @@ the links hang on the words, a phrase can be put together in each language's own
 """
 
 import random
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -79,7 +78,6 @@ class Derivation:
     """
 
     dice: random.Random
-    most_choices: int = sys.maxsize
     num_units: int = 0
     used: set[object] = field(default_factory=set)
     speaker_feminine: bool = False
@@ -96,8 +94,8 @@ class Derivation:
         return self.dice.random() < prob
 
     def pick(self, table: Sequence[T]) -> T:
-        """Return one element, each as likely as the next; of a small lexicon one of the first few."""
-        return table[int(self.dice.random() * min(len(table), self.most_choices))]
+        """Return one element, each as likely as the next."""
+        return table[int(self.dice.random() * len(table))]
 
     def number(self, first: int, last: int) -> int:
         """Return a whole number from `first` to `last`, both included."""

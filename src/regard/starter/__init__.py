@@ -30,10 +30,14 @@ def default_model() -> Path:
 
 def names_model(word: str) -> bool:
     """Whether a word of a command names a model: a file, or one of the package."""
-    # A text may be too long for the name of a file: pathlib would raise an error.
-    return word.endswith(ENDING) or os.path.isfile(word) or word in bundled()  # noqa: PTH113
+    return word.endswith(ENDING) or _is_file(word) or word in bundled()
 
 
 def locate(path: Path) -> Path:
     """Return the file of a model: the path itself, or that of a model of the package named so."""
-    return path if path.suffix or path.exists() else bundled().get(str(path), path)
+    return path if _is_file(path) else bundled().get(str(path), path)
+
+
+def _is_file(path: str | Path) -> bool:
+    # A text may be too long for the name of a file: pathlib would raise an error.
+    return os.path.isfile(path)  # noqa: PTH113

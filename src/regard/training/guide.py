@@ -9,17 +9,20 @@ for no word.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product, tee
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.align import Link, Reading
 from regard.aligner.learn import TwoWayAligner, learn_both
-from regard.config import TransformerOptions
+from regard.aligner.pairs import WordPair
+from regard.config import RecurrentOptions, TrainOptions, TransformerOptions
 from regard.contract import Batch, Ids
 from regard.corpus.batches import PieceLinks
 from regard.corpus.store import Store, add_links
@@ -31,16 +34,18 @@ Progress = Callable[[str, int, int], None]
 
 _HEAD = 0
 _CHUNK = 4096
-# Thai to Myanmar, Khmer, kana, Han; and Hangul, whose words are long and cut into stems and endings.
+# Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han; and Hangul, whose words are long: stems and endings.
 _UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+    "[\u0e00-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff66-\uff9f\U00020000-\U0003ffff]"
 )
 _LEAST_WEIGHT = 1e-9  # a weight of 0 has no logarithm
 
 
-def taught_reading(options: TransformerOptions) -> Reading:
-    """Return which head is taught, and at which step."""
-    return Reading(max(0, options.num_decoder_layers - 2), _HEAD, shifted=True)
+def taught_reading(model: TransformerOptions | RecurrentOptions, train: TrainOptions) -> Reading | None:
+    """Return which head is taught, and at which step; none if nothing is to be taught."""
+    if model.kind != "transformer" or not train.guidance:
+        return None
+    return Reading(max(0, model.num_decoder_layers - 2), _HEAD, shifted=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,49 +58,66 @@ class Guide:
 
     def loss(self, weights_BTS: Tensor, batch: Batch) -> Tensor:
         """Return -log of the weight on the right places: their mean for each piece, summed over pieces."""
-        row_K, step_K, source_K, share_K = _wanted(self.links(batch.pairs_B), batch)
+        wanted = _wanted(self.links(batch.pairs_B), batch)
         device = weights_BTS.device
-        where = (torch.from_numpy(index).to(device) for index in (row_K, step_K, source_K))
-        found_K = weights_BTS[tuple(where)].clamp_min(_LEAST_WEIGHT)
-        return -(torch.from_numpy(share_K).to(weights_BTS) * found_K.log()).sum() * self.weight
+        places = (wanted.links.row_L, wanted.links.target_L + 1, wanted.links.source_L)  # read a step later
+        found_L = weights_BTS[tuple(torch.from_numpy(index).to(device) for index in places)].float()
+        share_L = torch.from_numpy(wanted.share_L).to(found_L)
+        return -(share_L * found_L.clamp_min(_LEAST_WEIGHT).log()).sum() * self.weight
 
 
-def _wanted(links: PieceLinks, batch: Batch) -> tuple[Ids, Ids, Ids, np.ndarray]:
-    """Return rows, steps that read a piece, the source places they are to look at, and the share of each."""
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Where the pieces of a batch are to look, and which share of a piece each place has."""
+
+    links: PieceLinks
+    share_L: NDArray[np.float64]
+
+
+def _wanted(links: PieceLinks, batch: Batch) -> _Wanted:
     assert batch.target_out_BT is not None
     num_BT = np.zeros(batch.target_out_BT.shape, np.int64)
-    np.add.at(num_BT, (links.row_K, links.target_K), 1)
+    np.add.at(num_BT, (links.row_L, links.target_L), 1)
     said_BT = (batch.target_out_BT != PAD) & (batch.target_out_BT != EOS)
     aligned_B1 = num_BT.any(axis=1, keepdims=True)  # of a pair without any link nothing is known
-    row_N, target_N = np.nonzero(said_BT & (num_BT == 0) & aligned_B1)
-    end_B = (batch.source_BS != PAD).sum(axis=1) - 1
-    row_K = np.concatenate([links.row_K, row_N])
-    target_K = np.concatenate([links.target_K, target_N])
-    source_K = np.concatenate([links.source_K, end_B[row_N]])
-    return row_K, target_K + 1, source_K, 1 / np.maximum(num_BT, 1)[row_K, target_K]
+    row, target = np.nonzero(said_BT & (num_BT == 0) & aligned_B1)
+    end_B = batch.source_real_BS.sum(axis=1) - 1
+    whole = PieceLinks(
+        np.concatenate([links.row_L, row]),
+        np.concatenate([links.source_L, end_B[row]]),
+        np.concatenate([links.target_L, target]),
+    )
+    return _Wanted(whole, 1 / np.maximum(num_BT, 1)[whole.row_L, whole.target_L])
 
 
-def write_links(stores: Sequence[Store], tokenizers: TokenizerPair, progress: Progress) -> list[Store]:
-    """Align the words of all pairs and write which pieces belong together into the stores."""
+def write_links(
+    stores: Sequence[Store], tokenizers: TokenizerPair, max_tokens: int, progress: Progress
+) -> list[Store]:
+    """Align the words of all pairs and write which pieces belong together into the stores.
+
+    Pairs with more than `max_tokens` on a side are in no batch, and get no links.
+    """
     cutters = _WordCutter(tokenizers.source), _WordCutter(tokenizers.target)
     aligner = learn_both(
-        ((source.words, target.words) for store in stores for source, target in _cut_pairs(store, *cutters)),
+        (pair.words for store in stores for pair in _cut_pairs(store, cutters, max_tokens)),
         on_progress=lambda what, done, of: progress(f"aligning words: {what}", done, of),
     )
-    return [add_links(store, _piece_links(aligner, store, cutters, progress)) for store in stores]
+    return [add_links(store, _piece_links(aligner, store, cutters, max_tokens, progress)) for store in stores]
 
 
 def _piece_links(
-    aligner: TwoWayAligner, store: Store, cutters: tuple["_WordCutter", "_WordCutter"], progress: Progress
+    aligner: TwoWayAligner, store: Store, cutters: "_Cutters", max_tokens: int, progress: Progress
 ) -> Iterator[frozenset[Link]]:
     """Yield the links of each pair: all pieces of a word with all of those that translate it."""
-    pairs, again = tee(_cut_pairs(store, *cutters))
-    aligned = aligner.align_many((source.words, target.words) for source, target in pairs)
-    for number, ((source, target), links) in enumerate(zip(again, aligned, strict=True), 1):
+    pairs, again = tee(_cut_pairs(store, cutters, max_tokens))
+    aligned = aligner.align_many(pair.words for pair in pairs)
+    for number, (pair, links) in enumerate(zip(again, aligned, strict=True), 1):
         if number % _CHUNK == 0 or number == len(store):
             progress("aligning words", number, len(store))
         yield frozenset(
-            link for a, b in links for link in product(range(*source.spans[a]), range(*target.spans[b]))
+            link
+            for a, b in links
+            for link in product(range(*pair.source.spans[a]), range(*pair.target.spans[b]))
         )
 
 
@@ -107,18 +129,32 @@ class _Cut:
     spans: list[Span]
 
 
-class _WordCutter:
-    """Joins pieces to words, of which an aligner needs fewer examples.
+@dataclass(frozen=True, slots=True)
+class _CutPair:
+    source: _Cut
+    target: _Cut
 
-    Letters that stand next to each other are a word, and so is any other piece; pieces of scripts that
-    put no space between words are words of their own.
+    @property
+    def words(self) -> WordPair:
+        return self.source.words, self.target.words
+
+
+class _WordCutter:
+    """Joins pieces to words, of which an aligner needs fewer examples, from the pieces alone.
+
+    Letters that stand next to each other, marks among them, are a word, and so is any other piece; pieces of
+    scripts that put no space between words are words of their own. A space alone is part of what follows.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._texts = [piece.replace(SPACE, "") for piece in tokenizer.pieces]
-        inner = [piece[:1] != SPACE for piece in tokenizer.pieces]
-        self._goes_on = [within and _joins(text[:1]) for within, text in zip(inner, self._texts, strict=True)]
-        self._stays_open = [not text or _joins(text[-1]) for text in self._texts]  # a space may stand alone
+        texts = [piece.replace(SPACE, "") for piece in tokenizer.pieces]
+        self._texts = texts
+        self._is_space = [not text for text in texts]
+        self._goes_on = [
+            piece[:1] != SPACE and _joins(text[:1])
+            for piece, text in zip(tokenizer.pieces, texts, strict=True)
+        ]
+        self._stays_open = [_joins(text[-1:]) for text in texts]
 
     def cut(self, ids: Sequence[int]) -> _Cut:
         """Return the words of a sentence."""
@@ -126,7 +162,7 @@ class _WordCutter:
         starts: list[int] = []
         is_open = False
         for place, id in enumerate(ids):
-            if is_open and self._goes_on[id]:
+            if (is_open and self._goes_on[id]) or (words and self._is_space[ids[place - 1]]):
                 words[-1] += self._texts[id]
             else:
                 words.append(self._texts[id])
@@ -135,18 +171,26 @@ class _WordCutter:
         return _Cut(words, list(pairwise([*starts, len(ids)])))
 
 
+_Cutters = tuple[_WordCutter, _WordCutter]
+_EMPTY = _CutPair(_Cut([], []), _Cut([], []))
+
+
 def _joins(character: str) -> bool:
     """Whether letters beside this one may belong to its word."""
-    return character.isalpha() and not _UNSPACED.match(character)
+    return unicodedata.category(character or " ")[0] in "LM" and not _UNSPACED.match(character)
 
 
-def _cut_pairs(store: Store, source: _WordCutter, target: _WordCutter) -> Iterator[tuple[_Cut, _Cut]]:
+def _cut_pairs(store: Store, cutters: _Cutters, max_tokens: int) -> Iterator[_CutPair]:
+    """Yield the words of each pair; none of one that is in no batch."""
     for start in range(0, len(store), _CHUNK):
         rows = np.arange(start, min(start + _CHUNK, len(store)))
         sides = [
             np.split(found.flat, np.cumsum(found.lengths_B)[:-1])
             for found in (store.source.fetch(rows), store.target.fetch(rows))
         ]
-        for source_ids, target_ids in zip(*sides, strict=True):
-            yield source.cut(source_ids.tolist()), target.cut(target_ids.tolist())
-    store.release()
+        store.release()
+        for source, target in zip(*sides, strict=True):
+            if max(len(source), len(target)) < max_tokens:  # with `</s>`
+                yield _CutPair(cutters[0].cut(source.tolist()), cutters[1].cut(target.tolist()))
+            else:
+                yield _EMPTY

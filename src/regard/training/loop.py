@@ -126,9 +126,8 @@ class Trainer:
         self.progress = Progress(budget=self._budget, limit=self._budget)
         self.history: list[Measured] = []
         self.validator = Validator(prepared, options.batch, self.model)
-        guide = None
-        if options.model.kind == "transformer" and options.train.guidance:
-            guide = Guide(self.batches.links, options.train.guidance, taught_reading(options.model))
+        taught = taught_reading(options.model, options.train)
+        guide = Guide(self.batches.links, options.train.guidance, taught) if taught else None
         self.workers = Workers(
             self.model,
             options.train,

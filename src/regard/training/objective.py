@@ -2,6 +2,8 @@
 or the error of a head that is taught to align.
 """
 
+from typing import cast
+
 import numpy as np
 import torch
 from torch.nn import functional
@@ -20,9 +22,10 @@ def objective(
     model: Model, batch: Batch, noise: Noise, smoothing: float, r_drop: float, guide: Guide | None = None
 ) -> Loss:
     """Return the loss of a batch, summed over its real target tokens."""
-    if guide is not None:
-        assert isinstance(model, TransformerModel) and not r_drop
-        loss, weights_BTS = batch_loss_and_head(model, batch, noise, smoothing, guide.reading)
+    if guide is not None:  # only Transformers are guided, and without R-Drop: `recipes` sees to it
+        loss, weights_BTS = batch_loss_and_head(
+            cast(TransformerModel, model), batch, noise, smoothing, guide.reading
+        )
         return Loss(loss.smoothed + guide.loss(weights_BTS, batch), loss.nll)
     if r_drop == 0:
         return batch_loss(model, batch, noise, smoothing)

@@ -183,7 +183,7 @@ def prepare(
             place = temporary / f"train-{number}"
             stores.append(build_store(split.keep(read()), tokenizers, place, on_progress=shown))
         if with_links:
-            stores = write_links(stores, tokenizers, progress)
+            stores = write_links(stores, tokenizers, max_tokens, progress)
         validation = _short(split.validation, tokenizers, max_tokens)
         build_store(validation, tokenizers, temporary / "validation")
         facts = _facts(inspected, split, stores, len(validation), tokenizers)

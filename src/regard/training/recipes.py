@@ -91,7 +91,7 @@ def effective_options(
         "train": {},
         "model": preset(preset_name).model_dump(),
     }
-    values = _merged(_merged(base, _RECIPES[preset_name]), said)
+    values = merged(merged(base, _RECIPES[preset_name]), said)
     if values["tokenizer"].get("kind", "unigram") in ("unigram", "bpe"):
         values["tokenizer"] = {"vocab_size": choose_vocab_size(num_words)} | values["tokenizer"]
     return options_of(values | {"seed": seed})
@@ -137,7 +137,7 @@ def _check(options: RunOptions) -> None:
         )
 
 
-def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Return values with others laid over them; a choice of another kind takes nothing from the one below."""
     result = dict(under)
     for key, value in over.items():
@@ -152,6 +152,6 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
             and ("kind" in value and value["kind"] != below.get("kind", value["kind"]))
         )
         if isinstance(value, Mapping) and isinstance(below, Mapping) and not other_kind:
-            value = _merged(below, value)
+            value = merged(below, value)
         result[key] = value
     return result

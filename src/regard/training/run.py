@@ -30,7 +30,6 @@ import numpy as np
 import torch
 
 import regard
-from regard.align import Reading
 from regard.corpus.batches import Batches
 from regard.corpus.inspect import check_rules
 from regard.corpus.parallel import num_cores
@@ -343,13 +342,10 @@ def _with_habits(model: ModelFile, prepared: Prepared, options: RunOptions) -> M
     batches = Batches(prepared.shares, options.batch, options.seed)
     store = prepared.validation_store
     longest = int(store.source.lengths(np.arange(len(store))).max(initial=0))
-    if options.model.kind == "transformer" and options.train.guidance:
-        reading: Reading | None = taught_reading(options.model)
-    else:
-        reading = choose_reading(engine, (batch for _, batch in batches.iterate()))
+    taught = taught_reading(options.model, options.train)
     return replace(
         model,
-        reading=reading,
+        reading=taught or choose_reading(engine, (batch for _, batch in batches.iterate())),
         split_above=min(options.batch.max_tokens, max(longest, _LEAST_LONG)),
     )
 
