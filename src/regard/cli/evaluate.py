@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from regard.cli.settings import read_search
+from regard.cli.settings import add_search, read_search
 from regard.draw.progress import progress
 from regard.errors import ConfigError
 
@@ -45,14 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="count words here, in the target side of the training data, and not in the references",
     )
-    parser.add_argument("--beam", type=int, metavar="N", help="hypotheses kept; 1 is greedy, fast search (5)")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="any option of the section `search` in docs/options.md",
-    )
+    add_search(parser)
     parser.add_argument("--lower", action="store_true", help="compare in small letters")
     parser.add_argument(
         "--tokenized", action="store_true", help="take words as the files have them, between spaces"

@@ -37,6 +37,18 @@ def put_setting(values: dict[str, Any], path: list[str], value: Any) -> None:
     values[path[-1]] = value
 
 
+def add_search(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that `read_search` reads."""
+    parser.add_argument("--beam", type=int, metavar="N", help="hypotheses kept; 1 is greedy, fast search (5)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="any option of the section `search` in docs/options.md, such as kind=sample",
+    )
+
+
 def read_search(beam_size: int | None, settings: Iterable[str]) -> dict[str, Any]:
     """Return the options of the section `search` that `--beam` and `--set` give."""
     search: dict[str, Any] = {} if beam_size is None else {"beam_size": beam_size}

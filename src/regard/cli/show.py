@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from regard.cli.settings import add_colour, read_colour, read_search
+from regard.cli.settings import add_colour, add_search, read_colour, read_search
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -68,14 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--change", action="append", default=[], metavar="WHAT", help=f"tamper with the model: {_CHANGES}"
     )
     parser.add_argument("--gates", action="store_true", help="keep and show the gates of recurrent cells")
-    parser.add_argument("--beam", type=int, metavar="N", help="hypotheses kept; 1 is greedy search (5)")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="any option of the section `search` in docs/options.md",
-    )
+    add_search(parser)
     parser.add_argument("--width", type=int, metavar="N", help="columns of the terminal")
     add_colour(parser)
 

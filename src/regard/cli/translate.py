@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from regard.cli.settings import read_search
+from regard.cli.settings import add_search, read_search
 from regard.draw.progress import progress
 from regard.errors import ConfigError, CorpusError, SourceError
 from regard.files import READ_ERRORS, writing
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="all about each translation as a line of JSON: words, alignment, confidence, flags",
     )
-    parser.add_argument("--beam", type=int, metavar="N", help="hypotheses kept; 1 is greedy, fast search (5)")
+    add_search(parser)
     parser.add_argument("--nbest", type=int, default=1, metavar="N", help="the N best of each, in columns")
     parser.add_argument("--prefix", metavar="TEXT", help="every translation begins with this")
     parser.add_argument(
@@ -79,13 +79,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="others",
         metavar="MODEL",
         help="another model that translates together with the first",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="any option of the section `search` in docs/options.md, such as kind=sample",
     )
     parser.add_argument("--no-guard", action="store_true", help="leave what looks wrong as it is")
 
