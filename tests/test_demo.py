@@ -18,7 +18,7 @@ BRIEF = {
 @pytest.fixture
 def brief(package, monkeypatch):  # noqa: F811
     monkeypatch.setattr(demo, "_LEARNING", BRIEF)
-    monkeypatch.setattr(demo, "_NUM_PAIRS", 120)
+    monkeypatch.setattr(demo, "_NUM_DRAWN", 3000)
     monkeypatch.setattr(demo, "_NUM_TEST_PAIRS", 5)
 
 
@@ -80,5 +80,7 @@ def test_an_installation_without_the_models_says_what_is_missing(package, call):
 
 def test_what_is_learnt_and_what_is_tested_have_no_sentence_in_common():
     learnt, test = demo._pairs()
-    assert len(learnt) == demo._NUM_PAIRS and len(test) == demo._NUM_TEST_PAIRS
+    assert len(learnt) > 2000 and len(test) == demo._NUM_TEST_PAIRS
+    words = {word for pair in (*learnt, *test) for word in pair.source.lower().split()}
+    assert len(words) <= demo._NUM_WORDS
     assert not {pair.source for pair in learnt} & {pair.source for pair in test}

@@ -4,9 +4,10 @@ import argparse
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,11 +45,12 @@ _MAX_WIDTH = 110
 _ALIGNED = 0.3  # the error rate below which attention may be called an alignment
 
 _SEED = 7
-_NUM_PAIRS, _NUM_TEST_PAIRS, _MAX_WORDS = 6000, 200, 7
+_NUM_DRAWN, _NUM_TEST_PAIRS = 30_000, 200
+_NUM_WORDS, _MAX_WORDS = 500, 14  # few words in sentences long enough that guessing does not do: soon learnt
 _LEARNING: Mapping[str, Mapping[str, Any]] = {
-    "tokenizer": {"vocab_size": 1500},
+    "tokenizer": {"vocab_size": 1000},
     "batch": {"batch_tokens": 1024},
-    "model": {"hidden_size": 64, "embedding_size": 64, "dropout": 0.0},
+    "model": {"hidden_size": 64, "embedding_size": 64, "dropout": 0.1, "word_dropout": 0.1},
     "train": {"seconds": 28.0, "valid_steps": 60, "optimiser": {"kind": "adam", "rate": 0.005}},
 }
 
@@ -124,13 +126,13 @@ def _learn(colour: "Colour") -> "Trace":
     from regard.training import load_torch
     from regard.translate import Translator
 
-    _head(3, f"A model learns {_NUM_PAIRS:,} sentence pairs of a small grammar, from nothing")
+    learnt, test = _pairs()
+    _head(3, f"A model learns {len(learnt):,} sentence pairs of a small grammar, from nothing")
     load_torch()
     from regard.training.display import open_display
     from regard.training.loop import Stopped
     from regard.training.run import CorpusFiles, Request, train
 
-    learnt, test = _pairs()
     with tempfile.TemporaryDirectory(prefix="regard-demo-") as name:
         files = [Path(name) / f"grammar.{language}" for language in ("fr", "en")]
         files[0].write_text("".join(f"{pair.source}\n" for pair in learnt), "utf-8")
@@ -165,13 +167,17 @@ def _learn(colour: "Colour") -> "Trace":
 
 
 def _pairs() -> tuple[list["SamplePair"], list["SamplePair"]]:
-    """Return short pairs to learn, and others that are not among them."""
+    """Return pairs of the grammar's commonest words to learn, and others that are not among them."""
     from regard.sample import generate
 
-    short = (pair for pair in generate(1_000_000, _SEED) if len(pair.source.split()) <= _MAX_WORDS)
-    learnt = list(islice(short, _NUM_PAIRS))
-    known = {pair.source for pair in learnt}
-    return learnt, list(islice((pair for pair in short if pair.source not in known), _NUM_TEST_PAIRS))
+    def words(pair: "SamplePair") -> list[str]:
+        return pair.source.lower().split()
+
+    drawn = [pair for pair in generate(_NUM_DRAWN, _SEED) if len(words(pair)) <= _MAX_WORDS]
+    counted = Counter(word for pair in drawn for word in words(pair))
+    common = {word for word, _ in counted.most_common(_NUM_WORDS)}
+    pairs = list({pair.source: pair for pair in drawn if common.issuperset(words(pair))}.values())
+    return pairs[_NUM_TEST_PAIRS:], pairs[:_NUM_TEST_PAIRS]
 
 
 def _say_what_next(page: Path) -> None:
