@@ -42,6 +42,7 @@ SENTENCES = (
 )
 _MODEL, _BACK, _RECURRENT, _FIXED = "fr-en", "en-fr", "fr-en-rnn", "fr-en-fixed"
 _MAX_WIDTH = 110
+_SHOWN_WORDS = 9  # of the sentence that shows what was learnt
 _ALIGNED = 0.3  # the error rate below which attention may be called an alignment
 
 _SEED = 7
@@ -49,9 +50,15 @@ _NUM_DRAWN, _NUM_TEST_PAIRS = 30_000, 200
 _NUM_WORDS, _MAX_WORDS = 500, 14  # few words in sentences long enough that guessing does not do: soon learnt
 _LEARNING: Mapping[str, Mapping[str, Any]] = {
     "tokenizer": {"vocab_size": 1000},
-    "batch": {"batch_tokens": 1024},
-    "model": {"hidden_size": 64, "embedding_size": 64, "dropout": 0.1, "word_dropout": 0.1},
-    "train": {"seconds": 28.0, "valid_steps": 60, "optimiser": {"kind": "adam", "rate": 0.005}},
+    "batch": {"batch_tokens": 512},
+    "model": {
+        "hidden_size": 64,
+        "embedding_size": 64,
+        "dropout": 0.1,
+        "word_dropout": 0.1,
+        "attention": {"kind": "step-then-attend", "scorer": {"kind": "dot"}},
+    },
+    "train": {"steps": 750, "valid_steps": 150, "optimiser": {"kind": "adam", "rate": 0.005}},
 }
 
 
@@ -129,6 +136,8 @@ def _learn(colour: "Colour") -> "Trace":
     learnt, test = _pairs()
     _head(3, f"A model learns {len(learnt):,} sentence pairs of a small grammar, from nothing")
     load_torch()
+    import torch
+
     from regard.training.display import open_display
     from regard.training.loop import Stopped
     from regard.training.run import CorpusFiles, Request, train
@@ -140,11 +149,14 @@ def _learn(colour: "Colour") -> "Trace":
         out = Path(name) / "grammar.regard"
         request = Request((CorpusFiles(tuple(files)),), out, preset="regard-rnn", options=_LEARNING)
         display = open_display(sys.stdout)
+        num_threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # two would wait for each other: so small a model does not keep them busy
         try:
             train(request, display, progress)
         except Stopped as stopped:  # nothing of the demo is kept, so there is nothing to go on with
             raise KeyboardInterrupt from stopped
         finally:
+            torch.set_num_threads(num_threads)
             display.close()
         tracer = Tracer.open(out)
     translator = Translator.of(tracer.model)
@@ -154,7 +166,7 @@ def _learn(colour: "Colour") -> "Trace":
     found = align_pairs(zip(sources, references, strict=True), translator, cut="words")
     gold = [GoldLinks(pair.links, pair.links) for pair in test]
     aer = score_links([one.links for one in found], gold).aer
-    trace = tracer.trace(max(sources, key=len))
+    trace = tracer.trace(min(sources, key=lambda text: abs(len(text.split()) - _SHOWN_WORDS)))
     _show(trace, colour)
     _print(
         "",

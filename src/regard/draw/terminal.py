@@ -1,5 +1,6 @@
 """Pictures made of characters: attention as a heat map, a row of numbers as a sparkline."""
 
+import math
 import re
 import string
 import unicodedata
@@ -121,9 +122,13 @@ def heat_map_lines(chart: HeatMap, width: int, colour: Colour = "none") -> list[
         lines.append(cut("too narrow for a map", width))
     else:
         bound = bound_of([chart])
-        for first in range(0, num_columns, num_fitting):
-            end = min(first + num_fitting, num_columns)
-            if num_fitting < num_columns:
+        num_blocks = math.ceil(num_columns / num_fitting)
+        block_size = math.ceil(
+            num_columns / num_blocks
+        )  # of much the same width, rather than a narrow last one
+        for first in range(0, num_columns, block_size):
+            end = min(first + block_size, num_columns)
+            if num_blocks > 1:
                 lines.append(cut(f"columns {first + 1}-{end}", width))
             names = _upright(chart.columns[first:end])
             lines += [margin + line for line in names[:-1]]
