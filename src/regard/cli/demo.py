@@ -185,7 +185,13 @@ def _pairs() -> tuple[list["SamplePair"], list["SamplePair"]]:
     def words(pair: "SamplePair") -> list[str]:
         return pair.source.lower().split()
 
-    drawn = [pair for pair in generate(_NUM_DRAWN, _SEED) if len(words(pair)) <= _MAX_WORDS]
+    drawn = []
+    with progress() as show:
+        for number, pair in enumerate(generate(_NUM_DRAWN, _SEED), start=1):
+            if len(words(pair)) <= _MAX_WORDS:
+                drawn.append(pair)
+            if number % 1000 == 0:
+                show("making sentences", number, _NUM_DRAWN)
     counted = Counter(word for pair in drawn for word in words(pair))
     common = {word for word, _ in counted.most_common(_NUM_WORDS)}
     pairs = list({pair.source: pair for pair in drawn if common.issuperset(words(pair))}.values())
