@@ -111,6 +111,13 @@ def test_a_missing_file_is_not_taken_for_a_model_of_the_package(package, call):
     assert not names_model("ko-en") and not names_model("Nous mangeons." * 400)
 
 
+@pytest.mark.parametrize("command", ["translate", "show"])
+def test_a_mistyped_name_is_not_taken_for_a_text(package, call, command):
+    code, out, err = call(command, "fr-enn", "Nous mangeons.")
+    assert code == 2 and not out and "'fr-enn'" in err and "did you mean 'fr-en'?" in err
+    assert call(command, "mangeons")[0] == 0
+
+
 def test_a_package_without_models_says_so(package, call):
     for path in package.iterdir():
         path.unlink()

@@ -155,7 +155,8 @@ def _design(model: "ModelFile") -> str:
     looks = (
         "no attention" if attention.kind == "none" else f"{attention.scorer.kind} attention, {attention.kind}"
     )
-    return f"{options.num_layers} layers of {options.cell} {options.hidden_size}, {looks}"
+    layers = "1 layer" if options.num_layers == 1 else f"{options.num_layers} layers"
+    return f"{layers} of {options.cell} {options.hidden_size}, {looks}"
 
 
 def _alignment(model: "ModelFile") -> str:

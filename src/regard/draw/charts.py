@@ -11,51 +11,19 @@ from itertools import count
 
 import numpy as np
 
+from regard.draw.ink import CHARACTER_WIDTH, MARK_PATHS, STYLE, Entry, dashes, fill, legend, stroke
 from regard.draw.labels import cut, display_width, escaped, printable
 from regard.draw.panels import Floats, Scale, Style, linear_ticks, number_label, styles
 
 _MIN_WIDTH, _LEFT, _RIGHT = 860, 66, 30
 _PLOT_HEIGHT = 300
 _TITLE_TOP, _TITLE_LINE = 30, 21
-_LEGEND_ROW, _SAMPLE_WIDTH = 20, 34
-_AXIS_TITLE_ROOM = 26  # above the plot, for what y is
-_CHARACTER_WIDTH, _TITLE_CHARACTER_WIDTH = (
-    7.3,
-    9.6,
-)  # at most; fixed, so that what fits is known without a font
-_MAX_NAME_WIDTH, _MAX_CATEGORY_WIDTH = 48, 24
+_AXIS_TITLE_ROOM = 34  # above the plot, for what y is
+_TITLE_CHARACTER_WIDTH = 9.6  # at most, as the others
+_MAX_CATEGORY_WIDTH = 24
 _CATEGORY_GAP = 14
 _FEW = 4  # so many bands over each other are still seen apart
 _BARS_SHARE = 0.8  # of the room of a category
-
-_STYLE = """\
-.regard-chart { color: #1b1f24; font: 12px system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; }
-.regard-chart text { fill: currentColor; }
-.regard-chart .paper { fill: #ffffff; }
-.regard-chart .heading { font-size: 16px; font-weight: 600; }
-.regard-chart .title { font-weight: 600; }
-.regard-chart .quiet { opacity: 0.75; }
-.regard-chart .name { font: 12px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; }
-.regard-chart .grid { stroke: currentColor; stroke-opacity: 0.13; fill: none; }
-.regard-chart .frame { stroke: currentColor; stroke-opacity: 0.4; fill: none; }
-.regard-chart .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
-.regard-chart .band { stroke: none; }
-.regard-chart .whisker { fill: none; stroke-width: 1.4; }
-.regard-chart .mark { stroke-width: 1.6; fill: #ffffff; }
-.regard-chart .bar { stroke-width: 1.2; fill-opacity: 0.45; }
-@media (prefers-color-scheme: dark) {
-  .regard-chart { color: #e6e9ec; }
-  .regard-chart .paper { fill: #14171a; }
-  .regard-chart .mark { fill: #14171a; }
-}"""
-
-_MARKS = {
-    "circle": "m-3.4 0a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0 -6.8 0z",
-    "square": "m-3 -3h6v6h-6z",
-    "triangle": "m0 -3.9l3.7 6.5h-7.4z",
-    "diamond": "m0 -4.2l4.2 4.2l-4.2 4.2l-4.2 -4.2z",
-    "cross": "m-3.2 -3.2l6.4 6.4m0 -6.4l-6.4 6.4",
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,12 +120,14 @@ class _Chart:
         self.looks = styles(len(series))
         self.labels = [cut(printable(one), _MAX_CATEGORY_WIDTH) for one in self.categories or ()]
         below = [*self.labels, *(cut(printable(note), _MAX_CATEGORY_WIDTH) for note in self.notes)]
-        slot = max(min_slot, _CHARACTER_WIDTH * max(map(display_width, below), default=0) + _CATEGORY_GAP)
+        slot = max(min_slot, CHARACTER_WIDTH * max(map(display_width, below), default=0) + _CATEGORY_GAP)
         self.plot_width = max(_MIN_WIDTH - _LEFT - _RIGHT, math.ceil(slot * len(self.labels)))
         self.width = self.plot_width + _LEFT + _RIGHT
         self.y_scale, self.x_scale = _y_scale(series), _x_scale(series)
         self.headings = _folded(title, int((self.width - _LEFT - _RIGHT) / _TITLE_CHARACTER_WIDTH))
-        self.legend, legend_end = self._legend(_TITLE_TOP + _TITLE_LINE * len(self.headings) + 2)
+        entries = [Entry(style, one.name, one.note) for one, style in zip(series, self.looks, strict=True)]
+        legend_top = _TITLE_TOP + _TITLE_LINE * len(self.headings) + 2
+        self.legend, legend_end = legend(entries, _LEFT, self.width - _RIGHT, legend_top)
         self.top = legend_end + _AXIS_TITLE_ROOM
 
     def document(self, body: Sequence[str]) -> str:
@@ -171,11 +141,11 @@ class _Chart:
         height = below + 18
         return "\n".join(
             [
-                f'<svg xmlns="http://www.w3.org/2000/svg" class="regard-chart" role="img" '
+                f'<svg xmlns="http://www.w3.org/2000/svg" class="regard-plot" role="img" '
                 f'width="{self.width}" height="{height}" viewBox="0 0 {self.width} {height}">',
                 f"<title>{escaped(self.title)}</title>",
                 f"<desc>{escaped(self._description())}</desc>",
-                f"<style>{_STYLE}</style>",
+                f"<style>{STYLE}</style>",
                 f'<rect class="paper" width="{self.width}" height="{height}"/>',
                 *(
                     f'<text class="heading" x="{_LEFT}" y="{y}">{escaped(line)}</text>'
@@ -203,7 +173,7 @@ class _Chart:
             there = [f"{x:.1f} {y:.1f}" for x, y in zip(across[run], high[run], strict=True)]
             back = [f"{x:.1f} {y:.1f}" for x, y in zip(across[run[::-1]], low[run[::-1]], strict=True)]
             path = "M" + "L".join(there + back) + "z"
-            yield f'<path class="band" d="{path}"{_fill(style)} fill-opacity="{opacity}"/>'
+            yield f'<path class="band" d="{path}"{fill(style)} fill-opacity="{opacity}"/>'
 
     def line(self, one: Series, style: Style) -> Iterator[str]:
         """Yield the line, broken where points are missing."""
@@ -213,13 +183,13 @@ class _Chart:
             for run in _runs(np.isfinite(across) & np.isfinite(down))
         )
         if path:
-            yield f'<path class="line" d="{path}"{_stroke(style)}{_dashes(style)}/>'
+            yield f'<path class="line" d="{path}"{stroke(style)}{dashes(style)}/>'
 
     def points(self, one: Series, style: Style) -> Iterator[str]:
         """Yield a mark for each point, with its numbers."""
         across, down = self._across(one.x), self._down(one.y)
         for place in np.flatnonzero(np.isfinite(across) & np.isfinite(down)):
-            mark = f'd="M{across[place]:.1f} {down[place]:.1f}{_MARKS[style.mark]}"{_stroke(style)}'
+            mark = f'd="M{across[place]:.1f} {down[place]:.1f}{MARK_PATHS[style.mark]}"{stroke(style)}'
             yield f'<path class="mark" {mark}><title>{escaped(self._hint(one, int(place)))}</title></path>'
 
     def bars(self, one: Series, style: Style, place: int) -> Iterator[str]:
@@ -235,7 +205,7 @@ class _Chart:
             yield f"<g><title>{escaped(self._hint(one, int(number)))}</title>"
             yield (
                 f'<rect class="bar" x="{middle - bar_width / 2:.1f}" y="{min(y, zero):.1f}" '
-                f'width="{bar_width:.1f}" height="{abs(zero - y):.1f}"{_fill(style)}{_stroke(style)}/>'
+                f'width="{bar_width:.1f}" height="{abs(zero - y):.1f}"{fill(style)}{stroke(style)}/>'
             )
             if (
                 one.low is not None
@@ -244,11 +214,11 @@ class _Chart:
             ):
                 low, high = self._down(np.array([one.low[number], one.high[number]]))
                 yield self._whisker(middle, low, high, None)
-            mark = f"M{middle:.1f} {zero - 8:.1f}{_MARKS[style.mark]}"
-            yield f'<path class="mark" d="{mark}"{_stroke(style)}/></g>'
+            mark = f"M{middle:.1f} {zero - 8:.1f}{MARK_PATHS[style.mark]}"
+            yield f'<path class="mark" d="{mark}"{stroke(style)}/></g>'
 
     def _whisker(self, x: float, low: float, high: float, style: Style | None) -> str:
-        ink = _stroke(style) if style else ' stroke="currentColor"'
+        ink = stroke(style) if style else ' stroke="currentColor"'
         path = f"M{x - 3:.1f} {low:.1f}h6M{x:.1f} {low:.1f}V{high:.1f}M{x - 3:.1f} {high:.1f}h6"
         return f'<path class="whisker" d="{path}"{ink}/>'
 
@@ -272,27 +242,6 @@ class _Chart:
             if self.notes:
                 note = escaped(cut(printable(self.notes[place]), _MAX_CATEGORY_WIDTH))
                 yield f'<text class="quiet" x="{x:.1f}" y="{bottom + 34}" text-anchor="middle">{note}</text>'
-
-    def _legend(self, top: int) -> tuple[list[str], int]:
-        """Return the legend, in as many rows as it needs, and where it ends."""
-        elements: list[str] = []
-        x, y = float(_LEFT), top
-        for one, style in zip(self.series, self.looks, strict=True):
-            name, note = cut(printable(one.name), _MAX_NAME_WIDTH), cut(printable(one.note), _MAX_NAME_WIDTH)
-            width = _SAMPLE_WIDTH + 32 + _CHARACTER_WIDTH * (display_width(name) + 1 + display_width(note))
-            if x > _LEFT and x + width > self.width - _RIGHT + 24:
-                x, y = float(_LEFT), y + _LEGEND_ROW
-            mark = f"M{x + _SAMPLE_WIDTH / 2:.1f} {y}{_MARKS[style.mark]}"
-            elements += [
-                f"<g><title>{escaped(one.name)}</title>",
-                f'<path class="line" d="M{x:.1f} {y}h{_SAMPLE_WIDTH}"{_stroke(style)}{_dashes(style)}/>',
-                f'<path class="mark" d="{mark}"{_stroke(style)}/>',
-                f'<text class="name" x="{x + _SAMPLE_WIDTH + 8:.1f}" y="{y + 4}">{escaped(name)}'
-                + (f' <tspan class="quiet">{escaped(note)}</tspan>' if note else "")
-                + "</text></g>",
-            ]
-            x += width
-        return elements, y + 8
 
     def _hint(self, one: Series, place: int) -> str:
         if one.hints:
@@ -360,15 +309,3 @@ def _folded(text: str, width: int) -> list[str]:
         else:
             lines.append(word)
     return lines
-
-
-def _stroke(style: Style) -> str:
-    return f' stroke="{style.colour or "currentColor"}"'
-
-
-def _fill(style: Style) -> str:
-    return f' fill="{style.colour or "currentColor"}"'
-
-
-def _dashes(style: Style) -> str:
-    return f' stroke-dasharray="{" ".join(map(str, style.dash))}"' if style.dash else ""

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regard.draw.labels import cut, display_width, escaped, printable
+from regard.draw.ink import MARK_PATHS, STYLE, Entry, dashes, legend, stroke
+from regard.draw.labels import escaped
 from regard.draw.panels import (
-    MARKS,
     Curve,
     Floats,
     Line,
@@ -30,37 +30,17 @@ _LEFT, _RIGHT = 62, 36
 _PLOT_WIDTH = _WIDTH - _LEFT - _RIGHT
 _PANEL_HEIGHTS = (190, 130, 150)
 _PANEL_GAP = 38  # holds the title of the panel below
-_LEGEND_TOP, _LEGEND_ROW = 52, 20
-_SAMPLE_WIDTH = 34  # the piece of line before a name
-_CHARACTER_WIDTH = 7.3  # of the legend's type; fixed, so that what fits is known without a font
-_MAX_NAME_WIDTH = 48
+_LEGEND_TOP = 52
 _MAX_MARKS = 30  # of a line; more would hide it
 _EDGE = 6  # room beside a panel, for marks at its very end
-
-_STYLE = """\
-.regard-curves { color: #1b1f24; font: 12px system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; }
-.regard-curves text { fill: currentColor; }
-.regard-curves .paper { fill: #ffffff; }
-.regard-curves .heading { font-size: 16px; font-weight: 600; }
-.regard-curves .title { font-weight: 600; }
-.regard-curves .quiet { opacity: 0.75; }
-.regard-curves .name { font: 12px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; }
-.regard-curves .grid { stroke: currentColor; stroke-opacity: 0.13; fill: none; }
-.regard-curves .frame { stroke: currentColor; stroke-opacity: 0.4; fill: none; }
-.regard-curves .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; }
-.regard-curves .raw { fill: none; stroke-width: 1; stroke-linejoin: round; }
-.regard-curves .mark { fill: none; stroke-width: 1.6; }
-@media (prefers-color-scheme: dark) {
-  .regard-curves { color: #e6e9ec; }
-  .regard-curves .paper { fill: #14171a; }
-}"""
 
 
 def curves_svg(curves: Sequence[Curve], x_label: str) -> str:
     """Return the learning curves of one or more runs as an SVG document."""
     shared = x_scale(curves)
     looks = styles(len(curves))
-    legend, top = _legend(curves, looks)
+    entries = [Entry(style, curve.name, _best(curve)) for curve, style in zip(curves, looks, strict=True)]
+    names, top = legend(entries, _LEFT, _WIDTH - _RIGHT, _LEGEND_TOP)
     body: list[str] = []
     for panel, height in zip(panels(curves), _PANEL_HEIGHTS, strict=True):
         top += _PANEL_GAP
@@ -75,18 +55,22 @@ def curves_svg(curves: Sequence[Curve], x_label: str) -> str:
     height = top + 52
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="regard-curves" role="img" width="{_WIDTH}" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="regard-plot" role="img" width="{_WIDTH}" '
             f'height="{height}" viewBox="0 0 {_WIDTH} {height}">',
             f"<title>{escaped(_heading(curves))}</title>",
             f"<desc>{escaped(_description(curves, x_label))}</desc>",
-            f"<style>{_STYLE}</style>",
+            f"<style>{STYLE}</style>",
             f'<rect class="paper" width="{_WIDTH}" height="{height}"/>',
             f'<text class="heading" x="{_LEFT}" y="30">Learning curves</text>',
-            *legend,
+            *names,
             *body,
             "</svg>\n",
         ]
     )
+
+
+def _best(curve: Curve) -> str:
+    return "" if curve.best_bleu is None else f"best BLEU {curve.best_bleu:.1f}"
 
 
 def _heading(curves: Sequence[Curve]) -> str:
@@ -97,33 +81,10 @@ def _description(curves: Sequence[Curve], x_label: str) -> str:
     """Return the picture in words, for who hears it."""
     said = ["Training loss, validation loss and validation BLEU, one below the other."]
     for curve in curves:
-        best = "no validation yet" if curve.best_bleu is None else f"best BLEU {curve.best_bleu:.1f}"
+        best = _best(curve) or "no validation yet"
         end = f"{curve.update_x[-1]:,.0f} {x_label}" if len(curve.update_x) else "no update yet"
         said.append(f"{curve.name}: {end}, {best}.")
     return " ".join(said)
-
-
-def _legend(curves: Sequence[Curve], looks: Sequence[Style]) -> tuple[list[str], int]:
-    """Return the legend, in as many rows as it needs, and where it ends."""
-    elements: list[str] = []
-    x, y = float(_LEFT), _LEGEND_TOP
-    for curve, style in zip(curves, looks, strict=True):
-        name = cut(printable(curve.name), _MAX_NAME_WIDTH)
-        best = "" if curve.best_bleu is None else f"best BLEU {curve.best_bleu:.1f}"
-        width = _SAMPLE_WIDTH + 8 + _CHARACTER_WIDTH * (display_width(name) + 1 + len(best)) + 24
-        if x > _LEFT and x + width > _WIDTH - _RIGHT + 24:
-            x, y = float(_LEFT), y + _LEGEND_ROW
-        marks = _marks(style, np.array([x + _SAMPLE_WIDTH / 2]), np.array([float(y)]))
-        elements += [
-            f"<g><title>{escaped(curve.name)}</title>",
-            f'<path class="line" d="M{x:.1f} {y}h{_SAMPLE_WIDTH}"{_stroke(style)}{_dashes(style)}/>',
-            f'<path class="mark" d="{marks}"{_stroke(style)}/>',
-            f'<text class="name" x="{x + _SAMPLE_WIDTH + 8:.1f}" y="{y + 4}">{escaped(name)}'
-            + (f' <tspan class="quiet">{best}</tspan>' if best else "")
-            + "</text></g>",
-        ]
-        x += width
-    return elements, y
 
 
 def _panel(panel: Panel, shared: Scale, looks: Sequence[Style], top: int, height: int) -> list[str]:
@@ -145,7 +106,7 @@ def _panel(panel: Panel, shared: Scale, looks: Sequence[Style], top: int, height
     for line, style in zip(panel.lines, looks, strict=True):
         if line.raw:
             across, down = _placed(line.raw, panel.scale, shared, top, height)
-            path = f'd="{_path(across, down)}"{_stroke(style)} stroke-opacity="{raw_opacity(len(looks))}"'
+            path = f'd="{_path(across, down)}"{stroke(style)} stroke-opacity="{raw_opacity(len(looks))}"'
             elements.append(f'<path class="raw" {path}/>')
     for line, style in zip(panel.lines, looks, strict=True):
         elements += _line(line, style, panel.scale, shared, top, height)
@@ -156,11 +117,11 @@ def _line(line: Line, style: Style, scale: Scale, shared: Scale, top: int, heigh
     if not len(line.points.x):
         return []
     across, down = _placed(line.points, scale, shared, top, height)
-    drawn = [f'<path class="line" d="{_path(across, down)}"{_stroke(style)}{_dashes(style)}/>']
+    drawn = [f'<path class="line" d="{_path(across, down)}"{stroke(style)}{dashes(style)}/>']
     if line.raw is None:
         every = -(-len(across) // _MAX_MARKS)
         marks = _marks(style, across[::every], down[::every])
-        drawn.append(f'<path class="mark" d="{marks}"{_stroke(style)}/>')
+        drawn.append(f'<path class="mark" d="{marks}"{stroke(style)}/>')
     return drawn
 
 
@@ -176,29 +137,6 @@ def _path(across: Floats, down: Floats) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(across.tolist(), down.tolist(), strict=True))
 
 
-_MARK_PATHS = dict(
-    zip(
-        MARKS,
-        (
-            "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z",
-            "m-2.7 -2.7h5.4v5.4h-5.4z",
-            "m0 -3.5l3.3 5.8h-6.6z",
-            "m0 -3.8l3.8 3.8l-3.8 3.8l-3.8 -3.8z",
-            "m-3 -3l6 6m0 -6l-6 6",
-        ),
-        strict=True,
-    )
-)
-
-
 def _marks(style: Style, across: Floats, down: Floats) -> str:
-    shape = _MARK_PATHS[style.mark]
+    shape = MARK_PATHS[style.mark]
     return "".join(f"M{x:.1f} {y:.1f}{shape}" for x, y in zip(across.tolist(), down.tolist(), strict=True))
-
-
-def _stroke(style: Style) -> str:
-    return f' stroke="{style.colour or "currentColor"}"'
-
-
-def _dashes(style: Style) -> str:
-    return f' stroke-dasharray="{" ".join(map(str, style.dash))}"' if style.dash else ""

@@ -36,7 +36,7 @@ body.regard-report { margin: 0; }
 .regard-report .name { display: inline-block; max-width: 34ch; overflow: hidden; text-overflow: ellipsis;
   vertical-align: bottom; }
 .regard-report small { display: block; color: var(--quiet); font-size: 12px; line-height: 1.3; }
-.regard-report .regard-chart { max-width: 100%; height: auto; display: block; margin: 24px 0 8px; }
+.regard-report .regard-plot { max-width: 100%; height: auto; display: block; margin: 24px 0 8px; }
 .regard-report .regard-map { max-width: max(100%, 900px); height: auto; }
 .regard-report blockquote { margin: 8px 0; padding: 8px 16px; border-left: 3px solid var(--rule);
   background: var(--soft); }

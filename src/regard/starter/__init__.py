@@ -3,6 +3,7 @@
 `recipes/starter.py` makes them; their cards say of what data, and how good they are.
 """
 
+import difflib
 import os
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from regard.errors import ModelFileError
 DEFAULT = "fr-en"
 ENDING = ".regard"
 _FOLDER = Path(__file__).parent
+_MISTYPED = 0.75  # as near to a name is no text
 
 
 def bundled() -> dict[str, Path]:
@@ -29,8 +31,15 @@ def default_model() -> Path:
 
 
 def names_model(word: str) -> bool:
-    """Whether a word of a command names a model: a file, or one of the package."""
-    return word.endswith(ENDING) or _is_file(word) or word in bundled()
+    """Whether a word of a command names a model: a file, or one of the package. One mistyped is an error."""
+    if word.endswith(ENDING) or _is_file(word) or word in bundled():
+        return True
+    if close := difflib.get_close_matches(word, bundled(), n=1, cutoff=_MISTYPED):
+        raise ModelFileError(
+            f"there is no model {word!r}; did you mean {close[0]!r}? "
+            "A text so like a name can come by standard input"
+        )
+    return False
 
 
 def locate(path: Path) -> Path:
