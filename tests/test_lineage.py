@@ -14,6 +14,7 @@ from small import VOCAB, random_batch
 
 torch = pytest.importorskip("torch", reason="training needs torch")
 
+from regard import sample  # noqa: E402
 from regard.align import read_gold  # noqa: E402
 from regard.cli import lineage as verb  # noqa: E402
 from regard.errors import ConfigError, CorpusError, OutputError, RegardError  # noqa: E402
@@ -335,6 +336,7 @@ def call(*words):
         (["--steps", "1", "--only", "luong-dott"], "luong-dot"),
         (["--steps", "1", "--set", "hidden_size=8"], "section.key=value"),
         (["--steps", "1", "--from-one"], "--gold"),
+        (["--steps", "1", "--words"], "--gold"),
         (["--steps", "1", "--sentence", " "], "blank"),
         (["--steps", "1", "--test", "none.fr", "none.en"], "none.fr"),
         (["--steps", "1", "--test", "some.en", "some.fr"], "the other way round"),
@@ -399,3 +401,13 @@ def test_rungs_are_as_wide_as_the_transformer_and_options_go_deep(tmp_path):
         if options.model.kind == "recurrent":
             assert options.model.embedding_size == 128 and options.train.optimiser.rate == 2e-3
             assert options.model.layer_norm and options.model.tie == "target"
+
+
+def test_gold_links_may_count_the_words_of_running_text(corpus, tmp_path):
+    sample.write(tmp_path, 5, seed=9)
+    files = [tmp_path / f"sample.{ending}" for ending in ("fr", "en", "align")]
+    with pytest.raises(CorpusError, match="out of range"):
+        read_gold_pairs(*files)
+    gold = read_gold_pairs(*files, cut="words")
+    found = climbed(corpus, tmp_path / "ladder", only="luong-dot", gold=gold)
+    assert 0 <= found.rungs[0].aer.value <= 1 and found.num_gold == 5

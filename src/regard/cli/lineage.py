@@ -60,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from-one", action="store_true", help="the gold links count words from 1")
     parser.add_argument("--reversed", action="store_true", help="the gold links have the target's word first")
     parser.add_argument(
+        "--words", action="store_true", help="they count words as regard cuts them: l' and . are words"
+    )
+    parser.add_argument(
         "--sentence", metavar="TEXT", help="the sentence whose heat maps are shown; else one of the test set"
     )
     parser.add_argument("--source", metavar="LANG", help="source language, if the files do not tell")
@@ -116,12 +119,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _gold(arguments: argparse.Namespace) -> "Gold | None":
     if arguments.gold is None:
-        if arguments.from_one or arguments.reversed:
-            raise ConfigError("--from-one and --reversed say how to read gold links; give them with --gold")
+        if arguments.from_one or arguments.reversed or arguments.words:
+            raise ConfigError(
+                "--from-one, --reversed and --words say how to read gold links; give them with --gold"
+            )
         return None
     from regard.lineage.run import read_gold_pairs
 
-    return read_gold_pairs(*arguments.gold, from_one=arguments.from_one, is_reversed=arguments.reversed)
+    return read_gold_pairs(
+        *arguments.gold,
+        from_one=arguments.from_one,
+        is_reversed=arguments.reversed,
+        cut="words" if arguments.words else "spaces",
+    )
 
 
 def _options(settings: list[str]) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from regard.align import GoldLinks, aer_interval, score_links
-from regard.aligning import align_pairs
+from regard.aligning import Cut, align_pairs
 from regard.draw.heatmap import HeatMap
 from regard.errors import SourceError
 from regard.evaluate.bench import Bench
@@ -41,10 +41,11 @@ class TestSet:
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """Pairs that were aligned by hand."""
+    """Pairs that were aligned by hand, and which words their links count."""
 
     pairs: tuple[tuple[str, str], ...]
     links: tuple[GoldLinks, ...]
+    cut: Cut = "spaces"
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,7 @@ def _climbed(
         )
     aer: Estimate | None = None
     if gold is not None and model.rung.has_attention:
-        links = [one.links for one in align_pairs(gold.pairs, translator)]
+        links = [one.links for one in align_pairs(gold.pairs, translator, cut=gold.cut)]
         aer = Estimate(score_links(links, gold.links).aer, Interval(*aer_interval(links, gold.links)))
     num_parameters = evaluation.system(name).num_parameters
     assert num_parameters is not None  # of a model in a file

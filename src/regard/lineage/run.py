@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.align import read_gold
-from regard.aligning import cut_words
+from regard.aligning import Cut, cut_words
 from regard.corpus.language_codes import matches
 from regard.corpus.read import open_corpus
 from regard.draw.progress import progress
@@ -90,16 +90,22 @@ def lineage(
 
 
 def read_gold_pairs(
-    source: Path, target: Path, links: Path, *, from_one: bool = False, is_reversed: bool = False
+    source: Path,
+    target: Path,
+    links: Path,
+    *,
+    from_one: bool = False,
+    is_reversed: bool = False,
+    cut: Cut = "spaces",
 ) -> Gold:
-    """Return pairs aligned by hand, words being what stands between spaces."""
+    """Return pairs aligned by hand."""
     texts = read_texts([source, target])
     pairs = tuple(zip(texts.sources, texts.references, strict=True))
-    lengths = [(len(cut_words(a, "spaces")), len(cut_words(b, "spaces"))) for a, b in pairs]
+    lengths = [(len(cut_words(a, cut)), len(cut_words(b, cut))) for a, b in pairs]
     if is_reversed:
         lengths = [(b, a) for a, b in lengths]
     found = read_gold(links, counted_from=1 if from_one else 0, lengths=lengths)
-    return Gold(pairs, tuple(one.flipped() for one in found) if is_reversed else tuple(found))
+    return Gold(pairs, tuple(one.flipped() for one in found) if is_reversed else tuple(found), cut)
 
 
 def _read_test(plan: Plan, paths: Sequence[Path]) -> TestSet:
