@@ -20,6 +20,7 @@ from regard.align import (
     Reading,
     WordWeights,
     aer_interval,
+    entropy_of_looks,
     hard_links,
     read_gold,
     score_links,
@@ -179,6 +180,11 @@ def test_no_weight_is_lost_between_pieces_and_words(seed):
     for word, pieces in enumerate(target.pieces_of_word):
         whole = attention_TS[list(pieces)].sum(axis=1).mean() if pieces else 0
         assert weights.words_TS[word].sum() + weights.elsewhere_T[word] == pytest.approx(whole, abs=1e-5)
+
+
+def test_the_entropy_of_a_look_does_not_depend_on_its_sum():
+    weights_TS = np.array([[0.6, 0, 0, 0], [0.25, 0.25, 0.25, 0.25], [0.1, 0.1, 0, 0]], np.float32)
+    np.testing.assert_allclose(entropy_of_looks(weights_TS), [0, math.log(4), math.log(2)], atol=1e-6)
 
 
 def test_no_words_no_links():
@@ -392,10 +398,11 @@ def test_gold_of_a_line_a_sentence_is_read(tmp_path):
 
 def test_gold_of_a_line_a_link_is_read(tmp_path):
     path = gold_file(tmp_path, "0001 1 1 S\n0001 2 3 P\n0003 4 4\n")
-    gold = read_gold(path, counted_from=1)
+    gold = read_gold(path)
+    assert gold == read_gold(path, counted_from=1)  # such files count from 1
     assert [one.sure for one in gold] == [{(0, 0)}, set(), {(3, 3)}]
     assert [one.possible for one in gold] == [{(0, 0), (1, 2)}, set(), {(3, 3)}]
-    assert len(read_gold(path, counted_from=1, lengths=[(4, 4)] * 5)) == 5
+    assert len(read_gold(path, lengths=[(4, 4)] * 3)) == 3
 
 
 @pytest.mark.parametrize(
@@ -409,6 +416,7 @@ def test_gold_of_a_line_a_link_is_read(tmp_path):
         ("0-0\n0-0\n0-0\n", 0, "line 3: '0-0' is of sentence 3, and there are 2"),
         ("1 1 1 S\n1 2 2 X\n", 1, "line 2: '1 2 2 X' is not a gold link; write sentence"),
         ("1 1 1 S\n9 1 1 S\n", 1, "is of sentence 9, and there are 2"),
+        ("1 1 1 S\n", 1, "has 1 sentences for 2 sentence pairs"),
     ],
 )
 def test_gold_that_does_not_fit_is_an_error_with_its_line(tmp_path, text, counted_from, message):

@@ -10,7 +10,8 @@ import regard.sample
 from regard.align import from_pharaoh, hard_links, symmetrise, to_words
 from regard.aligning import align_pairs, cut_words
 from regard.cli import run
-from regard.config import SubwordOptions
+from regard.config import LearnedPositions, SubwordOptions
+from regard.errors import SourceError
 from regard.model.presets import preset
 from regard.modelfile import ModelFile, save_model
 from regard.text.tokenizer import TokenizerPair
@@ -25,7 +26,7 @@ def model_file(name="regard-rnn", seed=0, flipped=False):
     options = shrink(preset(name))
     pair = TokenizerPair(TOKENIZERS.target, TOKENIZERS.source) if flipped else TOKENIZERS
     weights = random_weights(options, pair.source.vocab_size, pair.target.vocab_size, seed)
-    return ModelFile(options, weights, pair, "fr", "en", {}, {})
+    return ModelFile(options, weights, pair, *(("en", "fr") if flipped else ("fr", "en")), {}, {})
 
 
 @pytest.fixture(scope="module")
@@ -119,21 +120,39 @@ def test_links_are_scored_against_gold_and_their_own_gold_is_perfect(call, folde
     code, out, err = call(folder / "a.fr", folder / "a.en", "--given", tmp_path / "a.align", "--gold", gold)
     assert code == 0 and "alignment error rate 0.000 (0.000 to 0.000), precision 1.000, recall 1.000" in err
     assert out == gold.read_text("utf-8")
-    other = tmp_path / "other"
-    other.write_text(
-        "".join(f"{b + 1}-{a + 1}\n" if n == 0 else "\n" for n, (a, b) in enumerate([(0, 0)] * 60))
+    turned = tmp_path / "turned"
+    lines = [from_pharaoh(line) for line in gold.read_text("utf-8").splitlines()]
+    turned.write_text("".join(" ".join(f"{b + 1}-{a + 1}" for a, b in line) + "\n" for line in lines))
+    given = (folder / "a.fr", folder / "a.en", "--given", tmp_path / "a.align", "--gold", turned)
+    _, _, err = call(*given, "--from-one", "--reversed")
+    assert "alignment error rate 0.000 (0.000 to 0.000)" in err
+    code, _, err = call(*given, "--reversed")
+    assert code == 2 or "error rate 0.000" not in err
+
+
+def test_words_may_stand_between_flags(call, folder):
+    files = (folder / "a.fr", folder / "a.en")
+    plain = call(folder / "there.regard", *files, "--back", folder / "back.regard", "--words")
+    assert plain[0] == 0
+    assert call(folder / "there.regard", "--words", "--back", folder / "back.regard", *files) == plain
+    assert (
+        call(folder / "there.regard", "--back", folder / "back.regard", "--words", files[0], files[1])
+        == plain
     )
-    _, _, err = call(
-        folder / "a.fr",
-        folder / "a.en",
-        "--given",
-        tmp_path / "a.align",
-        "--gold",
-        other,
-        "--from-one",
-        "--reversed",
-    )
-    assert "recall" in err and "0.000 to" not in err
+
+
+def test_a_byte_order_mark_is_no_word(call, folder, tmp_path):
+    (tmp_path / "b.fr").write_text("\ufeffil pleut\n", "utf-8")
+    (tmp_path / "b.en").write_text("\ufeffit rains\n", "utf-8")
+    _, out, _ = call(folder / "there.regard", tmp_path / "b.fr", tmp_path / "b.en", "--words", "--jsonl")
+    assert json.loads(out)["source_words"] == [[0, 2], [3, 8]]
+
+
+@pytest.mark.parametrize("flag", ["--out", "--glossary"])
+def test_what_is_read_is_not_written_over(call, folder, flag):
+    before = (folder / "a.en").read_bytes()
+    code, _, err = call(folder / "a.fr", folder / "a.en", flag, folder / "a.en")
+    assert code == 2 and "is read by this command" in err and (folder / "a.en").read_bytes() == before
 
 
 def test_one_pair_is_drawn(call, folder, tmp_path):
@@ -166,9 +185,18 @@ def test_spaces_and_letters_that_are_cleaned_keep_their_places():
 
 
 MISTAKES = {
-    "more lines": (("a.fr", "short"), "ends before line 2"),
+    "more lines": (("a.fr", "short"), "short has 1"),
     "no such model": (("none.regard", "a.fr", "a.en"), "cannot be read"),
-    "no such file": (("a.fr", "none.en"), "cannot be read"),
+    "no such file": (("a.fr", "none.en"), "no such file"),
+    "the other way": (("there.regard", "a.en", "a.fr"), "the other way round"),
+    "both the same way": (
+        ("there.regard", "a.fr", "a.en", "--back", "there.regard"),
+        "translates fr to en",
+    ),
+    "one direction": (("there.regard", "a.fr", "a.en", "--how", "union"), "--back"),
+    "given in two directions": (("a.fr", "a.en", "--given", "links", "--how", "union"), "--how"),
+    "counted in nothing": (("a.fr", "a.en", "--given", "links", "--from-one"), "--gold"),
+    "drawn and written": (("a.fr", "a.en", "--given", "links", "--draw", "1"), "--draw shows one"),
     "back alone": (("a.fr", "a.en", "--back", "back.regard"), "name the first"),
     "one file": (("a.fr",), "give two files"),
     "given and a model": (("there.regard", "a.fr", "a.en", "--given", "short"), "leave the model"),
@@ -176,7 +204,6 @@ MISTAKES = {
     "gold out of range": (("a.fr", "a.en", "--given", "links", "--gold", "far"), "out of range"),
     "links out of range": (("a.fr", "a.en", "--given", "far"), "out of range"),
     "no links": (("a.fr", "a.en", "--given", "a.en"), "is not a link"),
-    "a line beyond": (("a.fr", "a.en", "--given", "links", "--draw", "61"), "no line 61"),
     "a picture of nothing": (("a.fr", "a.en", "--given", "links", "--svg", "x.svg"), "--draw"),
     "not UTF-8": (("latin", "latin"), "not UTF-8"),
 }
@@ -189,10 +216,20 @@ def test_a_mistake_is_one_line_and_nothing_is_written(call, folder, words, told)
     (folder / "far").write_text("99-0\n" * 60)
     (folder / "latin").write_bytes("été\n".encode("latin-1"))
     before = sorted(folder.iterdir())
-    names = [word if word.startswith("--") or word.isdecimal() else folder / word for word in words]
+    plain = {"union"}
+    names = [
+        word if word.startswith("--") or word.isdecimal() or word in plain else folder / word
+        for word in words
+    ]
     code, out, err = call(*names, "--out", folder / "out.align")
     assert code == 2 and told in err and err.count("\n") == 1 and err.startswith("regard: ")
     assert out == "" and sorted(folder.iterdir()) == before
+
+
+def test_a_line_beyond_the_last_is_not_drawn(call, folder):
+    (folder / "links").write_text("0-0\n" * 60)
+    code, _, err = call(folder / "a.fr", folder / "a.en", "--given", folder / "links", "--draw", 61)
+    assert code == 2 and "no line 61" in err
 
 
 def test_two_models_link_what_both_look_at_enough(call, folder):
@@ -236,3 +273,15 @@ def test_a_glossary_needs_nothing_but_pairs(call, folder, tmp_path, words, left_
     files = [folder / "a.fr", folder / "a.en"]
     code, _, err = call(*model, *files, "--glossary", tmp_path / "terms.tsv", *more)
     assert code == 2 and f"leave {left_out} out" in err and not list(tmp_path.iterdir())
+
+
+def test_a_pair_too_long_is_named_by_its_line():
+    learned = shrink(preset("vaswani2017")).model_copy(
+        update={"positions": LearnedPositions(max_positions=16)}
+    )
+    size = TOKENIZERS.source.vocab_size
+    weights = random_weights(learned, size, size, 0)
+    model = Translator.of(ModelFile(learned, weights, TOKENIZERS, "fr", "en", {}, {}))
+    pairs = [("il pleut", "it rains")] * 600 + [("", "")] * 3 + [("a " * 40, "a")]
+    with pytest.raises(SourceError, match="pair 604 has"):
+        list(align_pairs(pairs, model))

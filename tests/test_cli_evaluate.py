@@ -107,6 +107,17 @@ def test_a_test_set_may_be_one_file(call):
     assert code == 0 and json.loads(out)["num_sentences"] == 4
 
 
+def test_one_file_is_read_in_the_direction_of_the_model(call):
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{b}</seg></tuv><tuv xml:lang="fr"><seg>{a}</seg></tuv></tu>'
+        for a, b in zip(SOURCES, REFERENCES, strict=True)
+    )
+    header = '<header srclang="en" segtype="sentence" adminlang="en" datatype="plaintext"/>'
+    write("test.tmx", [f'<tmx version="1.4">{header}<body>{units}</body></tmx>'])
+    code, out, _ = call(GOLDEN, "test.tmx", "--beam", "1", "--json", "-")
+    assert code == 0 and json.loads(out)["sentences"][0]["source"] == SOURCES[0]
+
+
 def test_search_options_reach_the_search(call):
     code, out, _ = call(
         GOLDEN, "test.fr", "test.en", "--set", "beam_size=2", "--set", "length_penalty=0.3", "--json", "-"
@@ -173,6 +184,7 @@ def test_a_folder_of_somebody_else_is_never_replaced(call, force):
         ([GOLDEN, "test.fr", "test.en", "--set", "beam_sise=2"], "beam_size"),
         ([GOLDEN, "test.fr", "test.en", "--force"], "--report"),
         ([GOLDEN, "test.fr", "test.en", "--json", "folder"], "is a folder"),
+        ([GOLDEN, "test.fr", "test.en", "--json", "test.en"], "is read by this command"),
         ([GOLDEN, "test.fr", "test.en", "--report", "test.en"], "no report of ours"),
     ],
 )

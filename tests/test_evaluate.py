@@ -29,7 +29,7 @@ from regard.evaluate.page import page
 from regard.evaluate.report import write_report
 from regard.evaluate.resample import bootstrap_p, interval, randomisation_p, resample
 from regard.evaluate.run import evaluate, names_of
-from regard.evaluate.scores import LengthScore, length_bins, measures, score
+from regard.evaluate.scores import Interval, LengthScore, length_bins, measures, score
 from regard.evaluate.tables import markdown
 from regard.model.presets import PRESETS
 from regard.modelfile import ModelFile, save_model
@@ -159,6 +159,14 @@ def test_words_are_scored_by_frequency_as_worked_out_by_hand():
     assert (frequent.label, frequent.f) == ("2-4", 100)
     (unseen,) = by_frequency([[]], [["new"]], Counter(), 100, 1)
     assert (unseen.label, unseen.precision, unseen.recall, unseen.f) == ("0", 0, 0, 0)
+
+
+def test_resamples_without_a_rare_word_say_nothing_of_it():
+    wanted = [["new"], ["new"], *[["old"]] * 98]
+    new, old = by_frequency(wanted, wanted, Counter(old=98), 200, 1)
+    assert (new.f, new.interval) == (100, Interval(100, 100)) and old.interval == Interval(100, 100)
+    (alone, _) = by_frequency(wanted[1:], wanted[1:], Counter(old=98), 200, 1)
+    assert alone.f == 100 and alone.interval is None
 
 
 # What chance does.

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from regard.cli import lineage as verb  # noqa: E402
 from regard.errors import ConfigError, CorpusError, OutputError, RegardError  # noqa: E402
 from regard.evaluate.document import Estimate  # noqa: E402
 from regard.evaluate.run import evaluate  # noqa: E402
-from regard.evaluate.scores import Interval  # noqa: E402
+from regard.evaluate.scores import Interval, measures  # noqa: E402
 from regard.lineage.climb import Plan, climb  # noqa: E402
 from regard.lineage.document import Budget, Climbed, Lineage  # noqa: E402
 from regard.lineage.ladder import LADDER, base_of, rungs  # noqa: E402
@@ -308,7 +309,7 @@ def test_a_sentence_of_the_right_length_is_shown():
 
 
 @pytest.mark.parametrize(
-    "name", ["thesis.txt", "models/thesis.txt", "report.json", "models/sutskever.regard.bak"]
+    "name", ["thesis.txt", "models/thesis.txt", "report.json", "report.ko.md", "models/sutskever.regard.bak"]
 )
 def test_a_folder_with_anything_else_is_refused_before_training(corpus, tmp_path, name):
     path = tmp_path / name
@@ -411,3 +412,51 @@ def test_gold_links_may_count_the_words_of_running_text(corpus, tmp_path):
     gold = read_gold_pairs(*files, cut="words")
     found = climbed(corpus, tmp_path / "ladder", only="luong-dot", gold=gold)
     assert 0 <= found.rungs[0].aer.value <= 1 and found.num_gold == 5
+
+
+def test_rungs_of_other_shares_or_settings_are_refused_before_training(corpus, tmp_path):
+    ladder = rungs("sutskever,cho")
+    first = plan_of(corpus, tmp_path, steps_each=6, options=SMALL)
+    with pytest.raises(KeyboardInterrupt):  # a checkpoint is written
+        climb(first, ladder[1:], lambda rung: Quiet(4), no_stages)
+    first.check(ladder)
+    plan_of(corpus, tmp_path, steps_each=7, options=SMALL).check(ladder)
+    for said, told in (
+        (
+            {"steps_each": 5, "options": SMALL},
+            "was trained for 6 updates and the others would have 5 updates",
+        ),
+        ({"seconds_each": 60.0, "options": SMALL}, "6 updates and the others would have 60 seconds"),
+        ({"steps_each": 6, "options": SMALL, "seed": 2}, r"other settings \(seed\); choose another --report"),
+    ):
+        with pytest.raises(ConfigError, match=told):
+            plan_of(corpus, tmp_path, **said).check(ladder)
+
+
+def test_a_rung_that_ended_early_is_named():
+    found = planted()
+    short = replace(found.rungs[0], seconds=20.0)
+    told = {
+        language: summary(replace(found, rungs=(short, *found.rungs[1:])), language)[0].text
+        for language in ("en", "ko")
+    }
+    assert "ended before that: Fixed vector (Sutskever 2014)." in told["en"]
+    assert "그 전에 학습을 마친 모델: 고정 벡터 (Sutskever 2014)." in told["ko"]
+    assert "ended before" not in summary(found, "en")[0].text
+
+
+def test_all_scores_of_a_ladder_cut_words_as_the_language_asks(corpus, tmp_path, monkeypatch):
+    """Which language it is may be known from the text alone."""
+    for name in ("some", "gold"):
+        for ending, new in (("fr", "a"), ("en", "b")):
+            (tmp_path / f"{name}.{new}").write_bytes((corpus / f"{name}.{ending}").read_bytes())
+    asked = []
+    monkeypatch.setattr(
+        "regard.lineage.measure.measures", lambda language: asked.append(language) or measures(language)
+    )
+    lineage(
+        [tmp_path / "some.a", tmp_path / "some.b"], tmp_path / "out", steps=2, options=SMALL, num_resamples=20,
+        num_trials=20, only="cho", test=[tmp_path / "gold.a", tmp_path / "gold.b"],
+        display=lambda rung: Quiet(), stages=no_stages,
+    )  # fmt: skip
+    assert asked == ["en"]

@@ -5,6 +5,7 @@ import copy
 import functools
 import json
 import math
+import re
 import tracemalloc
 import zlib
 from dataclasses import replace
@@ -1718,6 +1719,19 @@ def test_every_step_has_its_formula_with_the_right_query(name):
         if attention["scorer"]["kind"] == "location":
             assert shown[0].formula == f"e_i = (W_a {query})_i, whatever stands at i"
             assert f"formula.{shown[0].formula.replace('1', '#')}" in korean
+
+
+def test_every_warning_is_known_to_the_page():
+    narrow = Tracer(replace(ending_of(R), split_above=4), "split")
+    warned = [
+        *narrow.trace("ж" * MAX_PIECES_WITH_STATES, force="жжжж").warnings,
+        *cut_tracer_of(R).trace(TEXT, beam_size=1).warnings,
+    ]
+    kinds = {re.sub(r"\d+", "#", one) for one in warned}
+    assert len(kinds) == 5
+    for language in ("en", "ko"):
+        texts = resources.files("regard.viewer") / f"static/i18n/{language}.json"
+        assert not {f"warning.{kind}" for kind in kinds} - set(json.loads(texts.read_text("utf-8")))
 
 
 def test_a_written_trace_shows_its_steps_whole(tmp_path):

@@ -88,6 +88,16 @@ def to_words(attention_TS: Floats, source: PieceWords, target: PieceWords) -> Wo
     return WordWeights(weights_TX[:, :num_words], weights_TX[:, num_words])
 
 
+def entropy_of_looks(weights_TS: Floats) -> Floats:
+    """Return how scattered each row of weights is, in nats: 0 is one place, whatever the row adds up to.
+
+    Weights of a local window (Luong et al. 2015, eq. 10) add up to less than 1.
+    """
+    share_TS = weights_TS / np.maximum(weights_TS.sum(axis=1, keepdims=True), 1e-12)
+    entropy_T: Floats = -(share_TS * np.log(np.maximum(share_TS, 1e-12))).sum(axis=1)
+    return entropy_T
+
+
 def hard_links(weights: WordWeights) -> tuple[Link, ...]:
     """Return for each target word the source word with the most weight, unless no word at all has more."""
     if not weights.words_TS.size:
@@ -190,8 +200,8 @@ def read_gold(
     """Return the gold links of each sentence of a file.
 
     Either a line a sentence, `3-4` for a sure link, `3p4` or `3?4` for a possible one; or a line a link, as
-    in the shared tasks (Mihalcea & Pedersen 2003): sentence, source word, target word and `S` or `P`,
-    sentences counted from 1. With `lengths`, the words of source and target of each sentence, links beyond
+    in the shared tasks (Mihalcea & Pedersen 2003): sentence, source word, target word and `S` or `P`, all
+    counted from 1. With `lengths`, the words of source and target of each sentence, links beyond
     them are an error, and so is a file for another number of sentences.
     """
     try:
@@ -213,14 +223,14 @@ def read_gold(
             else:
                 sentence, kind = number - 1, "S" if match[2] == "-" else "P"
                 words = int(match[1]), int(match[3])
-            link = (words[0] - counted_from, words[1] - counted_from)
+            first = 1 if by_row else counted_from
+            link = (words[0] - first, words[1] - first)
             _check_gold(f"{path}, line {number}: {text!r}", sentence, link, lengths)
             found.append((sentence, number, kind, link))
     num_sentences = max((sentence + 1 for sentence, *_ in found), default=0) if by_row else len(lines)
-    if lengths is not None:
-        if not by_row and num_sentences != len(lengths):
-            raise CorpusError(f"{path} has {num_sentences:,} lines for {len(lengths):,} sentence pairs")
-        num_sentences = len(lengths)
+    if lengths is not None and num_sentences != len(lengths):
+        what = "sentences" if by_row else "lines"
+        raise CorpusError(f"{path} has {num_sentences:,} {what} for {len(lengths):,} sentence pairs")
     sure: list[set[Link]] = [set() for _ in range(num_sentences)]
     possible: list[set[Link]] = [set() for _ in range(num_sentences)]
     for sentence, _, kind, link in found:

@@ -77,10 +77,12 @@ def align_pairs(
     if both models together give them enough weight, or, with `how`, the two alignments become one by a rule.
     A pair with a blank side has no links.
     """
-    left = iter(pairs)
+    left, num_done = iter(pairs), 0
     while chunk := list(islice(left, _CHUNK)):
-        there = _forced(forward, chunk)
-        back = None if backward is None else _forced(backward, [(target, source) for source, target in chunk])
+        there = _forced(forward, chunk, num_done)
+        turned = [(target, source) for source, target in chunk]
+        back = None if backward is None else _forced(backward, turned, num_done)
+        num_done += len(chunk)
         for number, (source, target) in enumerate(chunk):
             spans = cut_words(source, cut), cut_words(target, cut)
             links, weights_TS = _links(there[number], *spans)
@@ -111,10 +113,13 @@ class _Forced:
     attention_TS: Floats
 
 
-def _forced(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[_Forced | None]:
+def _forced(
+    translator: Translator, pairs: Sequence[tuple[str, str]], num_before: int
+) -> list[_Forced | None]:
     """Return the pairs as the model sees them, None for one with a blank side."""
-    whole = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
-    said = iter(translator.force([source for source, _ in whole], [target for _, target in whole]))
+    whole = {number: pair for number, pair in enumerate(pairs, num_before + 1) if all(map(str.strip, pair))}
+    sources, targets = [source for source, _ in whole.values()], [target for _, target in whole.values()]
+    said = iter(translator.force(sources, targets, numbers=list(whole)))
     tokenizer = translator.tokenizers.target
     found: list[_Forced | None] = []
     for source, target in pairs:

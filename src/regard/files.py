@@ -110,6 +110,14 @@ def writing(*paths: Path) -> Iterator[list[IO[bytes]]]:
             temporary.replace(path)
 
 
+def refuse_to_replace(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
+    """Raise an error if a file to be written is one of those to be read; None is no file."""
+    for output in filter(None, outputs):
+        for input in filter(None, inputs):
+            if output.exists() and input.exists() and output.samefile(input):
+                raise OutputError(f"{output}: is read by this command; name another file to write to")
+
+
 def _close_quietly(stream: IO[bytes]) -> None:
     """Close a stream that may already have failed; its file is about to be removed."""
     with contextlib.suppress(OSError, ValueError):

@@ -131,8 +131,13 @@ class Translator:
         while chunk := _chunk(left):
             yield from self.translate(chunk, **how)
 
-    def force(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
-        """Return given translations as if the model had said them, with how likely and from where each is."""
+    def force(
+        self, sources: Sequence[str], targets: Sequence[str], *, numbers: Sequence[int] | None = None
+    ) -> list[Translation]:
+        """Return given translations as if the model had said them, with how likely and from where each is.
+
+        `numbers` are those of the pairs in the message of an error; without it they are counted from 1.
+        """
         if isinstance(sources, str) or isinstance(targets, str):
             raise TypeError("force() takes two lists of texts; put single texts into brackets")
         if len(sources) != len(targets):
@@ -143,18 +148,19 @@ class Translator:
         lengths = [
             max(len(source), len(target)) for source, target in zip(source_ids, target_ids, strict=True)
         ]
-        for number, (source, length) in enumerate(zip(source_ids, lengths, strict=True)):
+        counted = range(1, len(sources) + 1) if numbers is None else numbers
+        for number, source, length in zip(counted, source_ids, lengths, strict=True):
             if not len(source):
-                raise SourceError(f"source {number + 1} is blank; leave such pairs out")
+                raise SourceError(f"source {number} is blank; leave such pairs out")
             if self.engine.max_tokens is not None and length >= self.engine.max_tokens:
                 raise SourceError(
-                    f"pair {number + 1} has {length + 1:,} tokens and this model reads no more than "
+                    f"pair {number} has {length + 1:,} tokens and this model reads no more than "
                     f"{self.engine.max_tokens:,}; shorten it"
                 )
         forced: dict[int, Translation] = {}
-        for numbers in _batches(lengths, _FORCE_TOKENS):
-            said = self.decoder.force([source_ids[n] for n in numbers], [target_ids[n] for n in numbers])
-            for number, one in zip(numbers, said, strict=True):
+        for places in _batches(lengths, _FORCE_TOKENS):
+            said = self.decoder.force([source_ids[n] for n in places], [target_ids[n] for n in places])
+            for number, one in zip(places, said, strict=True):
                 text, part = self.decoder.describe(read[number], source_ids[number], one, [])
                 forced[number] = Translation(sources[number], text, one.score, one.log_prob, (part,))
         return [forced[number] for number in range(len(read))]

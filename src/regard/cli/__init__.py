@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import regard
@@ -98,12 +99,15 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         place = arguments.index("--")
         arguments, after = arguments[:place], arguments[place + 1 :]
     options, left = parser.parse_known_args(arguments)
-    if left and not (hasattr(options, "words") and not any(word.startswith("-") for word in left)):
-        parser.error(f"unrecognized arguments: {' '.join(left)}")
-    if after and not hasattr(options, "words"):
-        parser.error(f"unrecognized arguments: {' '.join(after)}")
-    if left or after:
-        options.words += left + after
+    flags = [word for word in left if word.startswith("-")]
+    taken = next(
+        (name for name in ("words", "files") if isinstance(getattr(options, name, None), list)), None
+    )
+    if flags or (taken is None and left + after):
+        parser.error(f"unrecognized arguments: {' '.join(flags or left + after)}")
+    if taken is not None:
+        kind = Path if taken == "files" else str
+        setattr(options, taken, [*getattr(options, taken), *map(kind, left + after)])
     return options
 
 

@@ -4,19 +4,20 @@ import argparse
 import contextlib
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import chain, zip_longest
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 from regard.draw.progress import progress
 from regard.errors import ConfigError, CorpusError
-from regard.files import writing
+from regard.files import refuse_to_replace, writing
 
 if TYPE_CHECKING:
     from regard.align import GoldLinks, Link, Symmetrisation
     from regard.aligner.learn import TwoWayAligner
-    from regard.aligning import Alignment
+    from regard.aligning import Alignment, Cut
+    from regard.text.words import Span
 
 NAME = "align"
 HELP = "align the words of given translations, and score alignments against gold ones"
@@ -91,13 +92,20 @@ def run(options: argparse.Namespace) -> None:
     from regard.align import GoldLinks, read_gold
 
     model, paths = _model_and_files(options)
+    _refuse_useless_flags(options, model)
+    outputs = (options.out, options.glossary, options.svg)
+    read = (model, options.back, *paths, *(path for both in options.train for path in both))
+    refuse_to_replace(outputs, (*read, options.given, options.gold))
+    cut: Cut = "words" if options.words else "spaces"
     if options.glossary:
-        _write_glossary(options, model, paths)
+        _write_glossary(options, paths, cut)
         return
-    if options.svg and options.draw is None:
-        raise ConfigError("--svg needs --draw N: one pair is drawn at a time")
-    cut = "words" if options.words else "spaces"
-    pairs = list(_pairs(*paths))
+    pairs = _Pairs(*paths)
+    if model:
+        pairs.check_direction(model)
+    if options.back:
+        pairs.check_direction(options.back, back=True)
+    num_pairs = sum(1 for _ in pairs)  # unequal files and broken encodings show in a second
     gold: list[GoldLinks] | None = None
     if options.gold:
         lengths = [(len(_cut(source, cut)), len(_cut(target, cut))) for source, target in pairs]
@@ -105,50 +113,77 @@ def run(options: argparse.Namespace) -> None:
             lengths = [(b, a) for a, b in lengths]
         gold = read_gold(options.gold, counted_from=1 if options.from_one else 0, lengths=lengths)
         gold = [one.flipped() for one in gold] if options.reversed else gold
-    if options.draw is not None and not 1 <= options.draw <= len(pairs):
-        raise ConfigError(f"there is no line {options.draw}: the files have {len(pairs):,}")
-    chosen = pairs if options.draw is None or _is_statistical(options, model) else [pairs[options.draw - 1]]
-    found = _aligned(options, model, chosen, cut)
-    if options.draw is not None:
-        alignments = list(found)
-        _draw(alignments[options.draw - 1 if len(alignments) > 1 else 0], options.svg)
+    if options.draw is not None and not 1 <= options.draw <= num_pairs:
+        raise ConfigError(f"there is no line {options.draw}: the files have {num_pairs:,}")
+    if options.draw is None:
+        links = _write(options, _aligned(options, model, pairs, cut), num_pairs, keep=gold is not None)
+        if gold is not None:
+            _score(links, gold)
         return
-    links = _write(options, found, len(pairs))
-    if gold is not None:
-        _score(links, gold)
-
-
-def _is_statistical(options: argparse.Namespace, model: Path | None) -> bool:
-    return model is None or options.given is not None
+    place = options.draw - 1
+    if model is None:  # the aligner learns from all pairs, and links that are given stand line by line
+        found = next(islice(_aligned(options, model, pairs, cut), place, None))
+    else:
+        found = next(_aligned(options, model, islice(pairs, place, place + 1), cut))
+    _draw(found, options.svg)
 
 
 def _model_and_files(options: argparse.Namespace) -> tuple[Path | None, list[Path]]:
     files: list[Path] = options.files
-    model = files[0] if len(files) == 3 else None
     if len(files) not in (2, 3):
         raise ConfigError("give two files of sentences, and before them a model, if one is to align")
-    if model is None and options.back:
-        raise ConfigError("--back is the second of two models; name the first before the files")
-    if options.given and (model or options.train):
-        raise ConfigError("--given takes links as they are; leave the model and --train out")
-    if model and options.train:
-        raise ConfigError("a model has learnt already; leave --train out, or the model")
-    return model, files[-2:]
+    return files[0] if len(files) == 3 else None, files[-2:]
+
+
+def _refuse_useless_flags(options: argparse.Namespace, model: Path | None) -> None:
+    """Raise an error for what would be passed over in silence."""
+    for refused, message in (
+        (options.back and not model, "--back is the second of two models; name the first before the files"),
+        (
+            options.given and (model or options.train or options.how),
+            "--given takes links as they are; leave the model, --train and --how out",
+        ),
+        (model and options.train, "a model has learnt already; leave --train out, or the model"),
+        (
+            model and options.how and not options.back,
+            "--how joins two directions; name a second model, --back",
+        ),
+        (
+            (options.from_one or options.reversed) and not options.gold,
+            "--from-one and --reversed say how to read gold links; give them with --gold",
+        ),
+        (options.svg and options.draw is None, "--svg needs --draw N: one pair is drawn at a time"),
+        (
+            options.draw is not None and (options.gold or options.out or options.jsonl),
+            "--draw shows one pair and writes no links; leave --gold, --out and --jsonl out",
+        ),
+    ):
+        if refused:
+            raise ConfigError(message)
+    if not options.glossary:
+        return
+    others = ("back", "how", "given", "gold", "jsonl", "out", "draw", "svg")
+    said = next((f"--{name}" for name in others if getattr(options, name) not in (None, False)), None)
+    if model or said:
+        raise ConfigError(
+            f"--glossary is made by the statistical aligner alone; leave {said or 'the model'} out"
+        )
 
 
 def _aligned(
-    options: argparse.Namespace, model: Path | None, pairs: list[tuple[str, str]], cut: Any
+    options: argparse.Namespace, model: Path | None, pairs: Iterable[tuple[str, str]], cut: "Cut"
 ) -> Iterator["Alignment"]:
     """Yield the alignments, however they are found."""
     from regard.aligning import align_pairs, drawn_links
+    from regard.evaluate.testset import read_lines
 
     if options.given:
-        lines = list(_lines(options.given))
-        if len(lines) != len(pairs):
-            raise CorpusError(
-                f"{options.given} has {len(lines):,} lines for {len(pairs):,} pairs of sentences"
-            )
-        for number, ((source, target), line) in enumerate(zip(pairs, lines, strict=True), 1):
+        num_lines, num_pairs = sum(1 for _ in read_lines(options.given)), sum(1 for _ in pairs)
+        if num_lines != num_pairs:
+            raise CorpusError(f"{options.given} has {num_lines:,} lines for {num_pairs:,} pairs of sentences")
+        for number, ((source, target), line) in enumerate(
+            zip(pairs, read_lines(options.given), strict=True), 1
+        ):
             links = _read_links(f"{options.given}, line {number}", line, source, target, cut)
             yield drawn_links(source, target, links, cut)
         return
@@ -162,7 +197,7 @@ def _aligned(
 
 
 def _statistically(
-    options: argparse.Namespace, pairs: list[tuple[str, str]], cut: Any
+    options: argparse.Namespace, pairs: Iterable[tuple[str, str]], cut: "Cut"
 ) -> Iterator["Alignment"]:
     from regard.aligning import drawn_links
 
@@ -176,29 +211,21 @@ def _statistically(
         yield drawn_links(source, target, links, cut)
 
 
-def _learnt(options: argparse.Namespace, pairs: Iterable[tuple[str, str]], cut: Any) -> "TwoWayAligner":
+def _learnt(options: argparse.Namespace, pairs: Iterable[tuple[str, str]], cut: "Cut") -> "TwoWayAligner":
     """Return the statistical aligner of these pairs and those of --train."""
     from regard.aligner.learn import learn_both
 
-    more = (pair for source, target in options.train for pair in _pairs(source, target))
+    more = (pair for source, target in options.train for pair in _Pairs(source, target))
     with progress() as show:
         return learn_both((_words(pair, cut) for pair in chain(pairs, more)), on_progress=show)
 
 
-def _words(pair: tuple[str, str], cut: Any) -> tuple[list[str], list[str]]:
+def _words(pair: tuple[str, str], cut: "Cut") -> tuple[list[str], list[str]]:
     return tuple([text[a:b] for a, b in _cut(text, cut)] for text in pair)  # type: ignore[return-value]
 
 
-def _write_glossary(options: argparse.Namespace, model: Path | None, paths: list[Path]) -> None:
-    given = ("back", "how", "given", "gold", "from_one", "reversed", "jsonl", "out", "draw", "svg")
-    said = next(
-        (f"--{name.replace('_', '-')}" for name in given if getattr(options, name) not in (None, False)), None
-    )
-    if model or said:
-        raise ConfigError(
-            f"--glossary is made by the statistical aligner alone; leave {said or 'the model'} out"
-        )
-    aligner = _learnt(options, _pairs(*paths), "words" if options.words else "spaces")
+def _write_glossary(options: argparse.Namespace, paths: list[Path], cut: "Cut") -> None:
+    aligner = _learnt(options, _Pairs(*paths), cut)
     with writing(options.glossary) as (stream,), progress() as show:
         for number, term in enumerate(aligner.glossary(), 1):
             show("writing words", number, 0)
@@ -206,9 +233,9 @@ def _write_glossary(options: argparse.Namespace, model: Path | None, paths: list
 
 
 def _write(
-    options: argparse.Namespace, found: Iterable["Alignment"], num_pairs: int
+    options: argparse.Namespace, found: Iterable["Alignment"], num_pairs: int, *, keep: bool
 ) -> list[frozenset["Link"]]:
-    """Write a line for each pair, and return the links."""
+    """Write a line for each pair, and return the links if they are to be kept: there may be millions."""
     from regard.align import to_pharaoh
 
     links = []
@@ -218,7 +245,8 @@ def _write(
             (stream,) = stack.enter_context(writing(options.out))
         show = stack.enter_context(progress()) if options.out or not sys.stdout.isatty() else None
         for number, one in enumerate(found, 1):
-            links.append(one.links)
+            if keep:
+                links.append(one.links)
             line = _json(one) if options.jsonl else to_pharaoh(one.links)
             stream.write(line.encode() + b"\n")
             if show:
@@ -261,13 +289,13 @@ def _draw(one: "Alignment", path: Path | None) -> None:
         stream.write(heat_maps_svg([one.heat_map]).encode())
 
 
-def _cut(text: str, cut: Any) -> Any:
+def _cut(text: str, cut: "Cut") -> "Sequence[Span]":
     from regard.aligning import cut_words
 
     return cut_words(text, cut)
 
 
-def _read_links(where: str, line: str, source: str, target: str, cut: Any) -> frozenset["Link"]:
+def _read_links(where: str, line: str, source: str, target: str, cut: "Cut") -> frozenset["Link"]:
     from regard.align import from_pharaoh
 
     try:
@@ -283,28 +311,34 @@ def _read_links(where: str, line: str, source: str, target: str, cut: Any) -> fr
     return links
 
 
-def _pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Yield the lines of two files side by side; both must have as many."""
-    missing = object()
-    for number, (a, b) in enumerate(zip_longest(_lines(source), _lines(target), fillvalue=missing), 1):
-        if a is missing or b is missing:
-            shorter = source if a is missing else target
-            raise CorpusError(f"{shorter} ends before line {number:,} and the other file goes on")
-        assert isinstance(a, str) and isinstance(b, str)
-        yield a, b
+class _Pairs:
+    """The lines of two files side by side, read anew each time; both must have as many."""
 
+    def __init__(self, source: Path, target: Path) -> None:
+        from regard.corpus.read import open_corpus
 
-def _lines(path: Path) -> Iterator[str]:
-    from regard.files import READ_ERRORS, decompressed
+        self.corpus = open_corpus([source, target])
 
-    try:
-        with path.open("rb") as raw:
-            for number, line in enumerate(decompressed(path, raw), 1):
-                try:
-                    yield line.decode("utf-8").rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise CorpusError(
-                        f"{path}, line {number:,}: is not UTF-8 ({error.reason}); convert it"
-                    ) from None
-    except READ_ERRORS as error:
-        raise CorpusError(f"{path}: cannot be read ({error})") from None
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        from regard.evaluate.testset import check_readable
+
+        for pair in self.corpus.pairs():
+            for path, text in zip(self.corpus.paths, (pair.source, pair.target), strict=True):
+                check_readable(path, [text], [pair.line])
+            yield pair.source, pair.target
+
+    def check_direction(self, model: Path, *, back: bool = False) -> None:
+        """Raise an error if a model is known not to translate between the languages of the files."""
+        from regard.corpus.language_codes import matches
+        from regard.modelfile import load_model
+
+        languages = [self.corpus.source_language, self.corpus.target_language]
+        its = load_model(model)
+        for one, wanted in zip(
+            (its.source_language, its.target_language), languages[::-1] if back else languages, strict=True
+        ):
+            if one is not None and wanted is not None and not matches(one, wanted):
+                raise ConfigError(
+                    f"{model} translates {its.source_language} to {its.target_language} and the files are "
+                    f"{languages[0]} and {languages[1]}; give the files the other way round, or another model"
+                )

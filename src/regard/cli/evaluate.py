@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
     from regard.evaluate.report import check_folder, write_report
     from regard.evaluate.run import evaluate, names_of
     from regard.evaluate.testset import read_counts, read_texts, read_translations
-    from regard.files import writing
+    from regard.files import refuse_to_replace, writing
 
     if options.force and options.report is None:
         raise ConfigError("--force replaces a report; name it with --report DIR")
@@ -75,9 +76,13 @@ def run(options: argparse.Namespace) -> None:
         raise ConfigError(f"--json {options.json} is a folder; name a file")
     search = _search(options)
     models, files = _models_and_files(options.words, bool(options.given))
-    texts = read_texts(files)
+    given_files = list(map(_given, options.given))
+    if options.json not in (None, "-"):
+        read = (*models, *files, options.train, *(path for path, _ in given_files))
+        refuse_to_replace([Path(options.json)], read)
+    texts = read_texts(files, *_languages(models))
     given = {}
-    for path, name in map(_given, options.given):
+    for path, name in given_files:
         if name in given:
             raise ConfigError(f"two systems are called {name!r}; name one as in --given {path}=NAME")
         given[name] = read_translations(path, len(texts.sources))
@@ -138,6 +143,16 @@ def _models_and_files(words: list[str], has_given: bool) -> tuple[list[Path], li
     if not models and not has_given:
         models = [default_model()]
     return models, files
+
+
+def _languages(models: Sequence[Path]) -> tuple[str | None, str | None]:
+    """Return the languages of the first model: a file with both languages can be read either way."""
+    from regard.modelfile import load_model
+
+    if not models:
+        return None, None
+    first = load_model(models[0])
+    return first.source_language, first.target_language
 
 
 def _given(text: str) -> tuple[Path, str]:

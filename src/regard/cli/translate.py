@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from regard.cli.settings import add_search, read_search
 from regard.draw.progress import progress
 from regard.errors import ConfigError, CorpusError, SourceError
-from regard.files import READ_ERRORS, writing
+from regard.files import READ_ERRORS, refuse_to_replace, writing
 
 if TYPE_CHECKING:
     from regard.result import Translation
@@ -93,6 +93,7 @@ def run(options: argparse.Namespace) -> int:
     from regard.translate import Translator
 
     model, texts = _model_and_texts(options.words)
+    refuse_to_replace([options.out], [options.file, options.given, model, *options.others])
     translator = Translator.open(model, *options.others)
     report = _Report()
     with contextlib.ExitStack() as stack:

@@ -25,6 +25,11 @@ _CATEGORY_GAP = 14
 _FEW = 4  # so many bands over each other are still seen apart
 _BARS_SHARE = 0.8  # of the room of a category
 
+_WORDS = {
+    "en": {"to": " to ", "nothing": "nothing to show", "none": "nothing", "about": "{y} by {x}."},
+    "ko": {"to": "~", "nothing": "보여 줄 것이 없습니다", "none": "없음", "about": "{x}별 {y}."},
+}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
@@ -64,12 +69,14 @@ def line_chart_svg(
     y_label: str,
     categories: Sequence[str] | None = None,
     notes: Sequence[str] = (),
+    language: str = "en",
 ) -> str:
     """Return a line with its band for each series, over categories or over numbers, as an SVG document.
 
-    `notes` stand below the categories, such as how many sentences each has.
+    `notes` stand below the categories, such as how many sentences each has. The language is that of what
+    the chart itself says.
     """
-    chart = _Chart(series, title, x_label, y_label, categories, notes)
+    chart = _Chart(series, title, x_label, y_label, categories, notes, language=language)
     body: list[str] = []
     opacity = 0.16 if len(series) <= _FEW else 0.07
     for one, style in zip(series, chart.looks, strict=True):
@@ -111,7 +118,9 @@ class _Chart:
         categories: Sequence[str] | None,
         notes: Sequence[str],
         min_slot: float = 0.0,
+        language: str = "en",
     ) -> None:
+        self.words = _WORDS[language]
         self.series, self.title, self.x_label, self.y_label = series, title, x_label, y_label
         self.categories = None if categories is None else list(categories)
         self.notes = list(notes)
@@ -136,7 +145,7 @@ class _Chart:
         middle = _LEFT + self.plot_width / 2
         if not any(len(one.known) for one in self.series):
             place = f'x="{middle}" y="{self.top + _PLOT_HEIGHT / 2}" text-anchor="middle"'
-            body = [f'<text class="quiet" {place}>nothing to show</text>']
+            body = [f'<text class="quiet" {place}>{self.words["nothing"]}</text>']
         below = bottom + (56 if self.notes else 40)
         height = below + 18
         return "\n".join(
@@ -251,17 +260,17 @@ class _Chart:
             where = self.categories[int(one.x[place])]
         told = f"{one.name}, {where}: {one.y[place]:.1f}"
         if one.low is not None and one.high is not None and np.isfinite(one.low[place] + one.high[place]):
-            told += f" ({one.low[place]:.1f} to {one.high[place]:.1f})"
+            told += f" ({one.low[place]:.1f}{self.words['to']}{one.high[place]:.1f})"
         if self.notes:
             told += f", {self.notes[int(one.x[place])]}"
         return told
 
     def _description(self) -> str:
         """Return the picture in words, for who hears it."""
-        said = [f"{self.y_label} by {self.x_label}."]
+        said = [self.words["about"].format(x=self.x_label, y=self.y_label)]
         for one in self.series:
             points = [self._hint(one, int(place)) for place in np.flatnonzero(np.isfinite(one.y))]
-            said.append(f"{'; '.join(points)}." if points else f"{one.name}: nothing.")
+            said.append(f"{'; '.join(points)}." if points else f"{one.name}: {self.words['none']}.")
         return " ".join(said)
 
     def _across(self, x: Floats) -> Floats:

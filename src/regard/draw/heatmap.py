@@ -202,14 +202,28 @@ _LEGENDS = {
         "signs": "− orange, + purple",
         "masked": "cannot be looked at",
         "reversed": "looked at in reverse order",
+        "size": "{title}: {rows} rows, {columns} columns.",
+        "weights seen": "looks most at",
+        "scores seen": "scores highest",
+        "effects seen": "is most moved by",
+        "sure": "probability",
+        "more": "And {count} rows more.",
+        "turned": "From {first} to {last} the columns are looked at in reverse order.",
     },
     "ko": {
         "weights": "가중치: 밝을수록 큽니다",
         "scores": "점수",
-        "effects": "효과",
+        "effects": "영향",
         "signs": "− 주황, + 보라",
         "masked": "볼 수 없는 자리",
-        "reversed": "거꾸로 된 순서로 본 곳",
+        "reversed": "반대 순서로 본 구간",
+        "size": "{title}: {rows}행 {columns}열.",
+        "weights seen": "→ 가장 많이 본 곳",
+        "scores seen": "→ 점수가 가장 높은 곳",
+        "effects seen": "→ 영향이 가장 큰 곳",
+        "sure": "확률",
+        "more": "그 밖에 {count}행.",
+        "turned": "{first}부터 {last}까지는 열을 반대 순서로 봅니다.",
     },
 }
 
@@ -575,7 +589,7 @@ def heat_maps_svg(maps: Sequence[HeatMap], language: str = "en") -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" class="regard-map" role="img" {size} '
             f'viewBox="0 0 {laid_out.width:.0f} {laid_out.height:.0f}">',
             f"<title>{escaped(', '.join(chart.title for chart in maps))}</title>",
-            f"<desc>{escaped(' '.join(map(_description, maps)))}</desc>",
+            f"<desc>{escaped(' '.join(_description(chart, _LEGENDS[language]) for chart in maps))}</desc>",
             f"<style>{_STYLE}</style>",
             f'<rect class="paper" {size}/>',
             *filter(None, map(_element, laid_out.shapes)),
@@ -584,23 +598,21 @@ def heat_maps_svg(maps: Sequence[HeatMap], language: str = "en") -> str:
     )
 
 
-def _description(chart: HeatMap) -> str:
+def _description(chart: HeatMap, words: Mapping[str, str]) -> str:
     """Return a map in words, for who hears it."""
-    said = [f"{chart.title}: {len(chart.rows)} rows, {len(chart.columns)} columns."]
+    said = [words["size"].format(title=chart.title, rows=len(chart.rows), columns=len(chart.columns))]
     for place, (row, top) in enumerate(zip(chart.rows[:_MAX_TOLD_ROWS], chart.top_T, strict=False)):
         seen = ""
         if top is not None:
             value = chart.values_TS[place, top]
-            verb = {"weights": "looks most at", "scores": "scores highest", "effects": "is most moved by"}
             number = f"{value:+.2f}" if chart.signed else f"{value:.2f}"
-            seen = f" {verb[chart.kind]} {chart.columns[top]} ({number})"
-        sure = f", probability {percent(chart.probs_T[place])}" if chart.probs_T is not None else ""
+            seen = f" {words[f'{chart.kind} seen']} {chart.columns[top]} ({number})"
+        sure = f", {words['sure']} {percent(chart.probs_T[place])}" if chart.probs_T is not None else ""
         said.append(f"{row}{seen}{sure}.")
     if len(chart.rows) > _MAX_TOLD_ROWS:
-        said.append(f"And {len(chart.rows) - _MAX_TOLD_ROWS} rows more.")
+        said.append(words["more"].format(count=len(chart.rows) - _MAX_TOLD_ROWS))
     said += [
-        f"From {chart.rows[block.first_row]} to {chart.rows[block.end_row - 1]} the columns are looked at "
-        "in reverse order."
+        words["turned"].format(first=chart.rows[block.first_row], last=chart.rows[block.end_row - 1])
         for block in reversed_blocks(chart)
     ]
     return " ".join([*said, chart.note])

@@ -55,7 +55,7 @@ class Bench:
             sums = resample(counts, self.num_resamples, self.seed)
             resampled = {name: measure.scores(one) for name, one in zip(self.counts, sums, strict=True)}
             for name, one in zip(self.counts, counts, strict=True):
-                scores[name][key] = Estimate(measure.score(one), interval(resampled[name]))
+                scores[name][key] = Estimate(measure.score(one), interval_within(len(one), resampled[name]))
             for name in others:
                 change = resampled[name] - resampled[first]
                 differences[name, key] = Difference(

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from regard.evaluate.resample import interval, resample
+from regard.evaluate.resample import interval_within, resample
 from regard.evaluate.scores import Floats, Interval, f_measure
 from regard.text.words import words
 
@@ -29,7 +29,7 @@ class FrequencyScore:
     precision: float
     recall: float
     f: float
-    interval: Interval
+    interval: Interval | None  # none if all of its words are in one sentence
 
     @property
     def label(self) -> str:
@@ -76,6 +76,9 @@ def by_frequency(
     ends = list(pairwise(_BIN_STARTS))
     found = []
     for place, sums in zip(present, resampled, strict=True):
+        # A resample without such words says nothing of them.
+        known = sums[sums[:, 1:].any(axis=1)]
+        num_sentences = int(counts[:, place, 1:].any(axis=1).sum())
         right, num_said, num_wanted = totals[place]
         after = ends[place][1]
         found.append(
@@ -87,7 +90,7 @@ def by_frequency(
                 100 * right / max(num_said, 1),
                 100 * right / num_wanted,
                 float(_f(totals[place][None])[0]),
-                interval(_f(sums)),
+                interval_within(num_sentences, _f(known)),
             )
         )
     return tuple(found)

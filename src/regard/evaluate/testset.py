@@ -25,14 +25,19 @@ class Texts:
     target_language: str | None
 
 
-def read_texts(paths: Sequence[Path]) -> Texts:
-    """Return the test set in two plain files, or in one that holds both languages."""
-    corpus = open_corpus(paths)
+def read_texts(
+    paths: Sequence[Path], source_language: str | None = None, target_language: str | None = None
+) -> Texts:
+    """Return the test set in two plain files, or in one that holds both languages.
+
+    One file is read from the source language to the target language, where they are known.
+    """
+    corpus = open_corpus(paths, *(source_language, target_language) if len(paths) == 1 else ())
     pairs = list(corpus.pairs())
     for path, side in ((corpus.paths[0], "source"), (corpus.paths[-1], "reference")):
         texts = [pair.source if side == "source" else pair.target for pair in pairs]
         lines = [pair.line for pair in pairs]
-        _check_readable(path, texts, lines)
+        check_readable(path, texts, lines)
         blank = [line for line, text in zip(lines, texts, strict=True) if not text.strip()]
         if blank:
             shown = ", ".join(f"{line:,}" for line in blank[:_SHOWN_LINES])
@@ -52,7 +57,7 @@ def read_texts(paths: Sequence[Path]) -> Texts:
 
 def read_translations(path: Path, num_wanted: int) -> tuple[str, ...]:
     """Return the translations of another system, one in each line; a blank one is a wrong one."""
-    texts = tuple(_lines(path))
+    texts = tuple(read_lines(path))
     if len(texts) != num_wanted:
         raise UnequalError(
             f"{path} has {len(texts):,} lines and the test set {num_wanted:,}; give one translation for each "
@@ -65,23 +70,24 @@ def read_translations(path: Path, num_wanted: int) -> tuple[str, ...]:
 
 def read_counts(path: Path, lower: bool, tokenized: bool) -> Counter[str]:
     """Return how often each word of a file occurs, such as the target side of what was trained on."""
-    counts = count_words(_lines(path), lower, tokenized)
+    counts = count_words(read_lines(path), lower, tokenized)
     if not counts:
         raise CorpusError(f"{path}: has no words; name the target side of the training data")
     return counts
 
 
-def _lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file, all of them UTF-8."""
     if not path.is_file():
         reason = "is a folder; name the file in it" if path.is_dir() else "no such file; check the name"
         raise CorpusError(f"{path}: {reason}")
     with InputFile(path) as file:
         for number, text in enumerate(file.lines(), 1):
-            _check_readable(path, [text], [number])
+            check_readable(path, [text], [number])
             yield text
 
 
-def _check_readable(path: Path, texts: Sequence[str], lines: Sequence[int]) -> None:
+def check_readable(path: Path, texts: Sequence[str], lines: Sequence[int]) -> None:
     """Raise an error for a line that is not UTF-8; half of its letters would be compared with nothing."""
     for line, text in zip(lines, texts, strict=True):
         if not text.isascii() and _SURROGATE.search(text):

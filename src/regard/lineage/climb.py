@@ -10,7 +10,15 @@ from regard.errors import ConfigError
 from regard.lineage.ladder import Rung
 from regard.training.display import Display
 from regard.training.recipes import effective_options, merged
-from regard.training.run import CorpusFiles, Request, Stages, Trained, train
+from regard.training.run import (
+    CorpusFiles,
+    Request,
+    Stages,
+    Trained,
+    asked_before,
+    changed_settings,
+    train,
+)
 
 _IDEAS = ("kind", "attention", "reading")  # of a model: what the rungs differ in
 
@@ -68,6 +76,33 @@ class Plan:
                 effective_options(rung.preset, 0, request.options, self.seed)
             except ConfigError as error:
                 raise ConfigError(f"rung {rung.name}: {error}") from error
+            self._check_run(request)
+
+    def _check_run(self, request: Request) -> None:
+        """Raise an error if a rung was begun with other settings, or with a larger share than it has now."""
+        before = asked_before(request.folder)
+        if before is None:
+            return
+        if changed := changed_settings(before, request.to_json()):
+            raise ConfigError(
+                f"{request.folder} holds a training with other settings ({', '.join(changed)}); choose "
+                "another --report, or remove that folder"
+            )
+        had = before["options"]["train"]
+        for key, now in (("seconds", self.seconds_each), ("steps", self.steps_each)):
+            then = had.get(key)
+            if (then is None) != (now is None) or (then is not None and now is not None and then > now):
+                raise ConfigError(
+                    f"{request.folder} was trained for {_told(had)} and the others would have "
+                    f"{_told({'seconds': self.seconds_each, 'steps': self.steps_each})}; give all rungs as "
+                    "much, or choose another --report"
+                )
+
+
+def _told(budget: Mapping[str, Any]) -> str:
+    if budget.get("steps") is not None:
+        return f"{budget['steps']:,} updates"
+    return f"{budget['seconds']:,.0f} seconds"
 
 
 def climb(

@@ -54,8 +54,8 @@ LADDER = (
         "sutskever",
         {"en": "Fixed vector (Sutskever 2014)", "ko": "고정 벡터 (Sutskever 2014)"},
         {
-            "en": "the decoder starts from the encoder's last state and never sees the source again",
-            "ko": "디코더가 인코더의 마지막 상태에서 시작하고 원문을 다시 보지 않습니다",
+            "en": "the decoder starts from the last state of an encoder that reads backwards",
+            "ko": "원문을 거꾸로 읽은 인코더의 마지막 상태에서 디코더가 시작하고, 원문을 다시 보지 않습니다",
         },
         "regard-rnn",
         None,
@@ -63,10 +63,10 @@ LADDER = (
     ),
     Rung(
         "cho",
-        {"en": "Fixed vector at every step (Cho 2014)", "ko": "매 단계의 고정 벡터 (Cho 2014)"},
+        {"en": "Fixed vector at every step (Cho 2014)", "ko": "매 단계에 넣는 고정 벡터 (Cho 2014)"},
         {
-            "en": "the same one vector is offered again at every step",
-            "ko": "같은 벡터 하나를 단계마다 다시 보여 줍니다",
+            "en": "the same one vector is offered again at every step (and the source is read forwards)",
+            "ko": "같은 벡터 하나를 디코더에 단계마다 다시 넣습니다(원문은 앞에서부터 읽습니다)",
         },
         "regard-rnn",
         "sutskever",
@@ -76,8 +76,8 @@ LADDER = (
         "bahdanau",
         {"en": "Additive attention (Bahdanau 2015)", "ko": "가산 어텐션 (Bahdanau 2015)"},
         {
-            "en": "before each step the decoder looks at all source states anew",
-            "ko": "단계마다 먼저 원문의 모든 상태를 새로 봅니다",
+            "en": "before each step it looks at all source states anew (and the source is read both ways)",
+            "ko": "디코더가 매 단계에 앞서 원문의 모든 은닉 상태를 새로 봅니다(원문은 양방향으로 읽습니다)",
         },
         "regard-rnn",
         "cho",
@@ -87,7 +87,7 @@ LADDER = (
         {"en": "Dot (Luong 2015)", "ko": "dot (Luong 2015)"},
         {
             "en": "it looks after the step, and a score is a mere product",
-            "ko": "단계를 지난 뒤에 보며, 점수는 내적뿐입니다",
+            "ko": "한 단계를 계산한 뒤에 원문을 보며, 점수는 단순한 내적입니다",
         },
         "regard-rnn",
         "bahdanau",
@@ -96,7 +96,7 @@ LADDER = (
     Rung(
         "luong-general",
         {"en": "General (Luong 2015)", "ko": "general (Luong 2015)"},
-        {"en": "a learnt matrix stands in the product", "ko": "내적 사이에 학습한 행렬이 들어갑니다"},
+        {"en": "a learnt matrix stands in the product", "ko": "내적 안에 학습된 행렬이 들어갑니다"},
         "regard-rnn",
         "luong-dot",
         _luong("general"),
@@ -106,7 +106,7 @@ LADDER = (
         {"en": "Concat (Luong 2015)", "ko": "concat (Luong 2015)"},
         {
             "en": "Bahdanau's score in Luong's place",
-            "ko": "Bahdanau의 점수 함수를 Luong의 순서에 넣었습니다",
+            "ko": "점수 함수는 Bahdanau를, 보는 순서는 Luong을 따릅니다",
         },
         "regard-rnn",
         "luong-dot",
@@ -128,7 +128,7 @@ LADDER = (
         {"en": "General, local window (Luong 2015)", "ko": "general, 지역 창 (Luong 2015)"},
         {
             "en": "it predicts a place and looks at a window around it",
-            "ko": "위치를 예측하고 그 둘레의 창만 봅니다",
+            "ko": "위치를 예측하고 그 둘레의 창 안만 봅니다",
         },
         "regard-rnn",
         "luong-general",
@@ -137,7 +137,7 @@ LADDER = (
     Rung(
         "transformer",
         {"en": "Transformer (Vaswani 2017)", "ko": "트랜스포머 (Vaswani 2017)"},
-        {"en": "nothing but attention, in many heads", "ko": "어텐션만으로, 여러 헤드로 봅니다"},
+        {"en": "nothing but attention, in many heads", "ko": "오직 어텐션만, 여러 헤드로 씁니다"},
         "regard-small",
         "bahdanau",
     ),

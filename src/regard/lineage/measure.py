@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.align import GoldLinks, aer_interval, score_links
+from regard.align import GoldLinks, aer_interval, entropy_of_looks, score_links
 from regard.aligning import Cut, align_pairs
 from regard.draw.heatmap import HeatMap
 from regard.errors import SourceError
@@ -247,5 +247,5 @@ def attention_entropy(translator: Translator, test: TestSet) -> float | None:
             continue
         weights_TS = forced.attention_TS
         if weights_TS.size:
-            found.append(-(weights_TS * np.log(np.maximum(weights_TS, 1e-12))).sum(axis=1))
+            found.append(entropy_of_looks(weights_TS))
     return float(np.concatenate(found).mean()) if found else None

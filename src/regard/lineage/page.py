@@ -76,6 +76,7 @@ def length_chart(lineage: Lineage, language: str) -> str:
         "BLEU",
         [one.label for one in bins],
         [f"n = {one.num_sentences:,}" for one in bins],
+        language,
     )
 
 

@@ -30,9 +30,8 @@ def check_folder(folder: Path) -> None:
         foreign = [
             f"{MODELS}/{one.name}" for one in inside if one.name not in names and not _is_leftover(one)
         ]
-    report = folder / _JSON
-    if report.exists() and not foreign and not _is_ours(report):
-        foreign = [_JSON]
+    if not foreign and not _is_ours(folder / _JSON):
+        foreign = [one.name for one in folder.iterdir() if one.name in known - {MODELS}]
     if foreign:
         raise OutputError(
             f"{folder}: holds {min(foreign)!r}, which is no part of a ladder; choose another folder for the "
@@ -43,10 +42,10 @@ def check_folder(folder: Path) -> None:
 def write_report(lineage: Lineage, folder: Path) -> list[Path]:
     """Write the report, all of it or nothing, in place of an earlier one, and return its files."""
     check_folder(folder)
-    texts = {folder / page_name(language): page(lineage, language) for language in LANGUAGES}
-    texts |= {folder / _markdown_name(language): markdown(lineage, language) for language in LANGUAGES}
     data = json.dumps(lineage.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
-    texts[folder / _JSON] = data + "\n"
+    texts = {folder / _JSON: data + "\n"}  # first in its place: by it the others are known to be ours
+    texts |= {folder / page_name(language): page(lineage, language) for language in LANGUAGES}
+    texts |= {folder / _markdown_name(language): markdown(lineage, language) for language in LANGUAGES}
     with writing(*texts) as streams:
         for stream, text in zip(streams, texts.values(), strict=True):
             stream.write(text.encode("utf-8", "replace"))
@@ -63,5 +62,7 @@ def _is_leftover(path: Path) -> bool:
 
 
 def _is_ours(report: Path) -> bool:
+    if not report.is_file():
+        return False
     with report.open("rb") as file:
         return file.read(len(_BEGINNING)) == _BEGINNING

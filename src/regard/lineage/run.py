@@ -1,6 +1,7 @@
 """The experiment as one call: train the ladder, or go on with it, and measure it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,11 @@ def lineage(
     given = _read_test(plan, tuple(map(Path, test))) if test else None
     trained = climb(plan, ladder, display, stages)
     measured = given or _held_out(plan, ladder)
+    if (
+        measured.target_language is None
+    ):  # as the models then have it: one way of cutting words for all scores
+        language = _prepared(plan, ladder[0]).facts.target_language
+        measured = replace(measured, target_language=language)
     models = [
         Model(rung, one.out, one.num_updates, one.seconds) for rung, one in zip(ladder, trained, strict=True)
     ]
@@ -111,7 +117,7 @@ def read_gold_pairs(
 def _read_test(plan: Plan, paths: Sequence[Path]) -> TestSet:
     """Return the test set of the user, checked against the languages of the corpus if both are known."""
     corpus = open_corpus(plan.corpora[0].paths, plan.source_language, plan.target_language)
-    texts = read_texts(paths)
+    texts = read_texts(paths, corpus.source_language, corpus.target_language)
     for its, wanted in (
         (texts.source_language, corpus.source_language),
         (texts.target_language, corpus.target_language),

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from regard.evaluate.document import Difference, Estimate
 from regard.evaluate.scores import Interval
-from regard.lineage.document import Climbed, Lineage, includes_zero
+from regard.lineage.document import Budget, Climbed, Lineage, includes_zero
 
 LANGUAGES = ("en", "ko")
+_WHOLE_SHARE = 0.9  # of its time: training stops in time for a last validation
 _LOW_BLEU = 5.0  # below it translations share hardly more than single words with the references
 
 WORDS = {
@@ -56,9 +57,9 @@ WORDS = {
         "language": "한국어",
         "title": "어텐션은 무엇을 가져다주는가?",
         "summary": "요약",
-        "rungs": "모델 전체",
+        "rungs": "모든 모델",
         "rung": "모델",
-        "weights": "가중치 수",
+        "weights": "매개변수 수",
         "updates": "갱신 횟수",
         "seconds": "학습 시간(초)",
         "short": "BLEU, 1~20단어",
@@ -71,7 +72,7 @@ WORDS = {
         "unknown": "-",
         "lengths": "원문 길이에 따른 BLEU",
         "words": "원문의 단어 수",
-        "steps": "단계마다 얻은 것",
+        "steps": "비교 대상에 견주어 얻은 것",
         "base": "비교 대상",
         "idea": "새로운 점",
         "gain": "BLEU",
@@ -80,19 +81,19 @@ WORDS = {
         "verdict": "차이가 확인됨",
         "shown": "예",
         "unshown": "아니요",
-        "sample": "같은 문장, 모든 모델",
+        "sample": "같은 문장의 모델별 번역",
         "no_attention": "어텐션이 없어 그릴 것이 없습니다",
         "nothing": "아무것도 출력하지 않았습니다",
         "signatures": "측정 방식(서명)",
         "note_rungs": "괄호나 아랫줄의 값은 부트스트랩({resamples:,}회)으로 구한 95% 신뢰 구간입니다. 학습 "
         "시간에는 준비 시간이 들어 있습니다. 유지율은 1~20단어 문장의 BLEU에 대한 41~70단어 문장의 BLEU "
         "비율입니다. AER는 사람이 만든 단어 정렬과 비교한 정렬 오류율로, 낮을수록 좋습니다. 엔트로피는 참조 "
-        "번역의 조각 하나를 만들 때 어텐션이 얼마나 흩어지는지를 최대 200문장에서 평균한 값이며, 0이면 한 "
-        "곳만 봅니다. 헤드가 여럿이면 단어 정렬에 맞는다고 판단된 헤드를 읽습니다. 점수는 대소문자를 "
-        "구별하고 토큰화를 되돌린 글로 계산했습니다.",
-        "note_steps": "짝지은 부트스트랩({resamples:,}회)으로 비교했습니다. p는 부트스트랩과 근사 무작위 검정"
-        "({trials:,}회)의 값 가운데 큰 쪽입니다. p가 0.05보다 작고 구간에 0이 들어 있지 않을 때만 차이가 "
-        "확인된 것으로 봅니다. 다중 비교 보정은 하지 않았습니다.",
+        "번역의 조각(서브워드) 하나를 만들 때 어텐션이 얼마나 흩어지는지를 최대 200문장에서 평균한 값이며, "
+        "0이면 한 곳만 봅니다. 헤드가 여럿이면 단어를 정렬하는 것으로 나타난 헤드만 읽습니다. 점수는 "
+        "대소문자를 구별하고 토큰화를 되돌린 글로 계산했습니다.",
+        "note_steps": "대응 부트스트랩(paired bootstrap, {resamples:,}회)으로 비교했습니다. p는 "
+        "부트스트랩과 근사 무작위화 검정({trials:,}회)의 값 가운데 큰 쪽입니다. p가 0.05보다 작고 구간에 "
+        "0이 들어 있지 않을 때만 차이가 확인된 것으로 봅니다. 다중 비교 보정은 하지 않았습니다.",
     },
 }
 
@@ -141,42 +142,51 @@ def _budget(lineage: Lineage, language: str) -> Paragraph:
     budget, climbed = lineage.budget, lineage.rungs
     most, least = (choose(climbed, key=lambda one: one.num_updates) for choose in (max, min))
     slowest, fastest = (choose(one.seconds for one in climbed) for choose in (max, min))
-    is_one = len(climbed) == 1
+    is_one, seconds = len(climbed) == 1, budget.seconds_each
+    early = ", ".join(one.rung.title[language] for one in climbed if _ended_early(one, budget))
     if language == "en":
         designs = "One design was" if is_one else f"{len(climbed)} designs were"
-        said = f"{designs} trained on the same {budget.num_pairs:,} pairs, "
-        if budget.seconds_each is not None:
-            said += f"{_time(budget.seconds_each, language)}{'' if is_one else ' each'}."
-            if not is_one:
-                said += (
-                    f" Equal time is not equal updates: the most were {most.num_updates:,}, by "
-                    f"{most.rung.title['en']}, the fewest {least.num_updates:,}, by {least.rung.title['en']}."
-                )
-            return Paragraph(said)
-        said += f"{budget.steps_each:,} updates{'' if is_one else ' each'}."
-        if not is_one:
+        share = f"{budget.steps_each:,} updates" if seconds is None else _time(seconds, "en")
+        said = (
+            f"{designs} trained on the same {budget.num_pairs:,} pairs, {share}{'' if is_one else ' each'}."
+        )
+        said += f" Validation no longer improved, and training ended before that: {early}." if early else ""
+        if not is_one and seconds is not None:
             said += (
-                f" Equal updates are not equal time: they took from {_time(fastest, language)} "
-                f"to {_time(slowest, language)}."
+                f" Equal time is not equal updates: the most were {most.num_updates:,}, by "
+                f"{most.rung.title['en']}, the fewest {least.num_updates:,}, by {least.rung.title['en']}."
+            )
+        elif not is_one:
+            said += (
+                f" Equal updates are not equal time: they took from {_time(fastest, 'en')} "
+                f"to {_time(slowest, 'en')}."
             )
         return Paragraph(said)
-    said = f"같은 문장 쌍 {budget.num_pairs:,}개로 모델 {len(climbed)}개를 "
-    if budget.seconds_each is not None:
-        said += f"{'' if is_one else '각각 '}{_time(budget.seconds_each, language)} 동안 학습했습니다."
-        if not is_one:
-            said += (
-                f" 시간이 같다고 갱신 횟수가 같은 것은 아닙니다. 가장 많은 쪽은 {most.num_updates:,}회로 "
-                f"{most.rung.title['ko']}, 가장 적은 쪽은 {least.num_updates:,}회로 "
-                f"{least.rung.title['ko']}입니다."
-            )
-        return Paragraph(said)
-    said += f"{'' if is_one else '각각 '}{budget.steps_each:,}회 갱신하며 학습했습니다."
-    if not is_one:
+    each = "" if is_one else "각각 "
+    said = f"같은 문장 쌍 {budget.num_pairs:,}개로 모델 {len(climbed)}개를 {each}"
+    if seconds is None:
+        said += f"{budget.steps_each:,}회{'씩' if each else ''} 갱신하며 학습시켰습니다."
+    else:
+        said += f"{_time(seconds, 'ko')} 동안 학습시켰습니다."
+    said += f" 검증 점수가 더 나아지지 않아 그 전에 학습을 마친 모델: {early}." if early else ""
+    if not is_one and seconds is not None:
+        said += (
+            " 시간이 같다고 갱신 횟수가 같은 것은 아닙니다. 가장 많이 갱신한 모델은 "
+            f"{most.rung.title['ko']}, {most.num_updates:,}회이고, 가장 적게 갱신한 모델은 "
+            f"{least.rung.title['ko']}, {least.num_updates:,}회입니다."
+        )
+    elif not is_one:
         said += (
             " 갱신 횟수가 같다고 시간이 같은 것은 아닙니다. 짧게는 "
-            f"{_time(fastest, language)}, 길게는 {_time(slowest, language)} 걸렸습니다."
+            f"{_time(fastest, 'ko')}, 길게는 {_time(slowest, 'ko')} 걸렸습니다."
         )
     return Paragraph(said)
+
+
+def _ended_early(one: Climbed, budget: Budget) -> bool:
+    if budget.seconds_each is not None:
+        return one.seconds < _WHOLE_SHARE * budget.seconds_each
+    return budget.steps_each is not None and one.num_updates < budget.steps_each
 
 
 def _best(lineage: Lineage, language: str) -> Paragraph:
@@ -189,8 +199,11 @@ def _best(lineage: Lineage, language: str) -> Paragraph:
         said = f"The highest BLEU on {num:,} test sentences is {told}, that of {title}."
         low = " Scores this low are those of models that have learnt little; more time may change this."
     else:
-        said = f"시험 문장 {num:,}개에서 가장 높은 BLEU는 {told}이며, 모델은 {title}입니다."
-        low = " 점수가 이렇게 낮으면 아직 배운 것이 적으므로, 더 학습하면 결과가 달라질 수 있습니다."
+        said = f"테스트 문장 {num:,}개에서 가장 높은 BLEU는 {told}이며, 모델은 {title}입니다."
+        low = (
+            " 점수가 이렇게 낮은 것은 모델이 아직 배운 것이 적다는 뜻이므로, 더 오래 학습하면 결과가 "
+            "달라질 수 있습니다."
+        )
     return Paragraph(said + (low if is_low else ""))
 
 
@@ -203,7 +216,7 @@ def _lengths(lineage: Lineage, language: str) -> Paragraph:
                 "long sentences cannot be said from it."
             )
         return Paragraph(
-            f"시험 문장 가운데 원문이 1~20단어인 것은 {short:,}개, 41~70단어인 것은 {long:,}개입니다. "
+            f"테스트 문장 가운데 원문이 1~20단어인 것은 {short:,}개, 41~70단어인 것은 {long:,}개입니다. "
             "따라서 긴 문장에서 어떻게 되는지는 이 결과로 말할 수 없습니다."
         )
     known = [(one, one.kept) for one in lineage.rungs if one.kept is not None]
@@ -239,13 +252,14 @@ def _attention_verdict(climbed: Sequence[Climbed], language: str) -> tuple[str, 
             "Every design with attention keeps more than every one without, and their intervals do not "
             "overlap."
             if language == "en"
-            else "어텐션이 있는 모델은 모두 없는 모델보다 높은 비율을 유지하며, 신뢰 구간이 서로 겹치지 "
-            "않습니다.",
+            else "어텐션이 있는 모델은 모두 어텐션이 없는 어느 모델보다도 높은 비율을 유지하며, 두 쪽의 신뢰 "
+            "구간은 겹치지 않습니다.",
         )
     return (
         "These intervals do not show that every design with attention keeps more than every one without."
         if language == "en"
-        else "이 구간만으로는 어텐션이 있는 모델이 모두 없는 모델보다 더 많이 유지한다고 말할 수 없습니다.",
+        else "이 구간만으로는 어텐션이 있는 모든 모델이 어텐션이 없는 모든 모델보다 더 많이 유지한다고 말할 "
+        "수 없습니다.",
     )
 
 
@@ -257,10 +271,12 @@ def _steps(lineage: Lineage, language: str) -> Paragraph:
         head = (
             f"{names[0]} over {names[1]}: {told} BLEU; "
             if language == "en"
-            else f"{names[0]} – {names[1]} 대비 BLEU {told}: "
+            else f"{names[0]}: {names[1]} 대비 BLEU {told}. "
         )
         items.append(head + _verdict(step.bleu, language))
-    return Paragraph("What each step bought:" if language == "en" else "단계마다 얻은 것:", tuple(items))
+    return Paragraph(
+        "What each step bought:" if language == "en" else "비교 대상에 견주어 얻은 것:", tuple(items)
+    )
 
 
 def _verdict(change: Difference, language: str) -> str:
@@ -316,12 +332,13 @@ def _caution(lineage: Lineage, language: str) -> Paragraph:
         )
     else:
         said = (
-            f"각 모델은 한 번만 학습했습니다(시드 {seed}). 신뢰 구간은 시험 문장이 달라질 때의 변동을 "
+            f"각 모델은 한 번만 학습시켰습니다(시드 {seed}). 신뢰 구간은 테스트 문장이 달라질 때의 변동을 "
             "나타낼 뿐, 다시 학습할 때의 변동은 담고 있지 않습니다."
         )
         held_out = (
-            " 시험 문장은 검증용으로 떼어 둔 것으로, 각 모델의 가장 좋은 상태를 고르는 데에도 쓰였으므로 "
-            "모든 점수가 조금 높게 나왔을 수 있습니다. 별도의 시험 문장은 --test로 줄 수 있습니다."
+            " 테스트 문장은 검증용으로 떼어 둔 것으로, 각 모델의 가장 좋은 체크포인트를 고르는 데에도 "
+            "쓰였으므로, 모든 점수가 조금 높게 나왔을 수 있습니다. 별도의 테스트 문장은 --test로 줄 수 "
+            "있습니다."
         )
     return Paragraph(said + (held_out if lineage.is_held_out else ""))
 

@@ -172,7 +172,7 @@ def _begin(request: Request, material: Material, device: torch.device, stages: S
     path = folder / RUN_FILE
     if path.exists():
         before = _read_json(path)
-        changed = _changes(_without_budget(before["request"]), _without_budget(asked))
+        changed = changed_settings(before["request"], asked)
         if not changed and before["request"] == asked:
             return (folder / RESULT_FILE).exists() and request.out.exists()
         if not changed:
@@ -181,7 +181,7 @@ def _begin(request: Request, material: Material, device: torch.device, stages: S
             _write_json(path, before | {"request": asked, "config": options.to_json()})
             (folder / RESULT_FILE).unlink(missing_ok=True)
             return False
-        if any(folder.glob("*.checkpoint")):
+        if _has_begun(folder):
             raise ConfigError(
                 f"{folder} holds a training with other settings ({', '.join(changed)}); choose another "
                 "--out, or remove that folder"
@@ -435,6 +435,23 @@ def _check_free(request: Request) -> None:
         raise OutputError(f"{request.out}: name the model file with an ending, such as {request.out}.regard")
     if request.out.exists() and not (request.folder / RUN_FILE).exists():
         raise OutputError(f"{request.out}: exists already; choose another --out, or remove it first")
+
+
+def asked_before(folder: Path) -> dict[str, Any] | None:
+    """Return what the training in a run folder was asked for, None if none has begun there."""
+    if not _has_begun(folder):
+        return None
+    asked: dict[str, Any] = _read_json(folder / RUN_FILE)["request"]
+    return asked
+
+
+def _has_begun(folder: Path) -> bool:
+    return (folder / RUN_FILE).exists() and any(folder.glob("*.checkpoint"))
+
+
+def changed_settings(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Return in which keys two requests differ, how long to train aside."""
+    return _changes(_without_budget(before), _without_budget(now))
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from regard.align import entropy_of_looks
 from regard.config import BatchOptions
 from regard.contract import Batch, Floats
 from regard.corpus.batches import Batches, Share
@@ -118,8 +119,7 @@ def _entropy(translations: Sequence[Translation]) -> float | None:
     """Return the mean entropy of the attention as a share of the greatest possible; none without one."""
     shares = []
     for translation in translations:
-        weights_TS = np.asarray(translation.attention_TS, np.float64)
+        weights_TS = translation.attention_TS
         if weights_TS.size and weights_TS.shape[1] > 1:
-            entropy_T = -(weights_TS * np.log(np.maximum(weights_TS, 1e-12))).sum(axis=1)
-            shares.append(float(entropy_T.mean()) / np.log(weights_TS.shape[1]))
+            shares.append(float(entropy_of_looks(weights_TS).mean()) / np.log(weights_TS.shape[1]))
     return float(np.mean(shares)) if shares else None

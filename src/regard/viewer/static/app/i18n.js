@@ -38,7 +38,11 @@ export function fixed(value, decimals = 3) {
 export const signed = (value, decimals = 3) =>
   (value > 0 && Number(value.toFixed(decimals)) ? "+" : "") + fixed(value, decimals);
 export const grouped = (value) => value.toLocaleString(language);
-export const percent = (prob) => (prob > 0 && prob < 0.005 ? "<\u00a01\u00a0%" : `${Math.round(100 * prob)}\u00a0%`);
+export const percent = (prob) => {
+  const korean = language === "ko";
+  if (prob > 0 && prob < 0.005) return korean ? "1%\u00a0미만" : "<\u00a01\u00a0%";
+  return `${Math.round(100 * prob)}${korean ? "" : "\u00a0"}%`;
+};
 
 /** What a language is called in the language of the interface. */
 export function languageName(code) {
