@@ -74,7 +74,7 @@ def _recurrent(order, scorer, window, cell):
 
 _LOOKS = product(
     (AttendThenStep, StepThenAttend),
-    ("additive", "dot", "scaled-dot", "general", "location"),
+    ("additive", "dot", "scaled-dot", "general", "scaled-general", "location"),
     ("global", "local-m", "local-p"),
 )
 DESIGNS = {name: shrink(options) for name, options in PRESETS.items() if name != "regard-base"}

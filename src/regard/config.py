@@ -134,8 +134,9 @@ SourceOptions = Annotated[TokenSource | FeatureSource, Field(discriminator="kind
 class ContentScorer(Options):
     """A score of the query against each memory."""
 
-    kind: Literal["additive", "dot", "scaled-dot", "general"] = "additive"
-    """`additive` v.tanh(W s + U h), also called `concat`; `dot` s.h; `scaled-dot` s.h/√n; `general` s.W h."""
+    kind: Literal["additive", "dot", "scaled-dot", "general", "scaled-general"] = "additive"
+    """`additive` v.tanh(W s + U h), also called `concat`; `dot` s.h; `general` s.W h; `scaled-dot` and
+    `scaled-general` are those over √n."""
 
 
 class LocationScorer(Options):

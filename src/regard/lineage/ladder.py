@@ -96,10 +96,13 @@ LADDER = (
     Rung(
         "luong-general",
         {"en": "General (Luong 2015)", "ko": "general (Luong 2015)"},
-        {"en": "a learnt matrix stands in the product", "ko": "내적 안에 학습된 행렬이 들어갑니다"},
+        {
+            "en": "a learnt matrix stands in the product, over √n",
+            "ko": "내적 안에 학습된 행렬이 들어가고, √n으로 나눕니다",
+        },
         "regard-rnn",
         "luong-dot",
-        _luong("general"),
+        _luong("scaled-general"),
     ),
     Rung(
         "luong-concat",
@@ -132,7 +135,7 @@ LADDER = (
         },
         "regard-rnn",
         "luong-general",
-        _luong("general", {"kind": "local-p"}),
+        _luong("scaled-general", {"kind": "local-p"}),
     ),
     Rung(
         "transformer",

@@ -31,15 +31,20 @@ class DotScorer(nn.Module):
 
 
 class GeneralScorer(nn.Module):
-    """Luong et al. 2015, section 3.1, general: s . W_a h."""
+    """Luong et al. 2015, section 3.1, general: s . W_a h; scaled by 1/√n if asked.
 
-    def __init__(self, query_size: int, memory_size: int) -> None:
+    Adam moves every entry of W_a at once, and so a score by much more than an entry. Unscaled and at a high
+    rate the softmax then closes on one place and never opens again (docs/experiments.md).
+    """
+
+    def __init__(self, query_size: int, memory_size: int, scaled: bool) -> None:
         super().__init__()
         self.W_a = nn.Parameter(torch.empty(query_size, memory_size))
+        self.scale = 1 / math.sqrt(query_size) if scaled else 1.0
 
     def prepare(self, memory_BSH: Tensor) -> Tensor:
         """Return W_a h, once per sentence."""
-        return functional.linear(memory_BSH, self.W_a)
+        return functional.linear(memory_BSH, self.W_a) * self.scale
 
     def forward(self, query_BTQ: Tensor, keys_BSA: Tensor, probe: Probe) -> Tensor:
         """Return raw scores (B, T, S)."""
@@ -95,8 +100,8 @@ def build_scorer(options: ContentScorer | LocationScorer, query_size: int, memor
     """Return the scorer of these options."""
     if options.kind == "location":
         return PositionScorer(query_size, options.max_positions)
-    if options.kind == "general":
-        return GeneralScorer(query_size, memory_size)
+    if options.kind in ("general", "scaled-general"):
+        return GeneralScorer(query_size, memory_size, scaled=options.kind == "scaled-general")
     if options.kind == "additive":
         return AdditiveScorer(query_size, memory_size)
     return DotScorer(query_size, memory_size, scaled=options.kind == "scaled-dot")

@@ -143,6 +143,11 @@ def prepare_general(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
     return linear(h_BSH, w["W_a"])
 
 
+def prepare_scaled_general(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
+    """Return the keys of `scaled-general`: those of `general` over √n."""
+    return prepare_general(h_BSH, w, query_size) * (1 / math.sqrt(query_size))
+
+
 def prepare_additive(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
     """Return the keys of `additive`: U_a h + b_a."""
     return linear(h_BSH, w["U_a"], w["b_a"])
@@ -159,13 +164,14 @@ PREPARE: dict[str, Callable[[Floats, Weights, int], Floats]] = {
     "dot": prepare_dot,
     "scaled-dot": prepare_scaled_dot,
     "general": prepare_general,
+    "scaled-general": prepare_scaled_general,
     "additive": prepare_additive,
     "location": prepare_location,
 }
 
 
 def product_scores(s_RQ: Floats, keys_RSQ: Floats, w: Weights, probe: Probe) -> Floats:
-    """e_i = s . key_i: `dot`, `general`, `location` (Luong et al. 2015, section 3.1), `scaled-dot`."""
+    """e_i = s . key_i: `dot`, `general`, `location` (Luong et al. 2015, section 3.1), and those over √n."""
     return np.matmul(keys_RSQ, s_RQ[:, :, None])[:, :, 0]
 
 
@@ -179,6 +185,7 @@ SCORES: dict[str, Callable[[Floats, Floats, Weights, Probe], Floats]] = {
     "dot": product_scores,
     "scaled-dot": product_scores,
     "general": product_scores,
+    "scaled-general": product_scores,
     "additive": additive_scores,
     "location": product_scores,
 }

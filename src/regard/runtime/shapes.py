@@ -114,7 +114,7 @@ def _cell(options: RecurrentOptions, name: str, input_size: int) -> Shaped:
 def _scorer(options: RecurrentOptions, memory: int) -> Shaped:
     attention, size, name = options.attention, options.hidden_size, "decoder.attention.scorer"
     assert attention.kind != "none"
-    if attention.scorer.kind == "general":
+    if attention.scorer.kind in ("general", "scaled-general"):
         yield f"{name}.W_a", (size, memory)
     elif attention.scorer.kind == "location":
         yield f"{name}.W_a", (attention.scorer.max_positions, size)

@@ -53,6 +53,7 @@ _SCORES = {
     "dot": "e_i = {s} · h_i",
     "scaled-dot": "e_i = {s} · h_i / √n",
     "general": "e_i = {s} · W_a h_i",
+    "scaled-general": "e_i = {s} · W_a h_i / √n",
     "additive": "e_i = v_a · tanh(W_a {s} + U_a h_i + b_a)",
     "location": "e_i = (W_a {s})_i, whatever stands at i",
 }
