@@ -37,7 +37,7 @@ CREDITS = (
     "LibreOffice help, MPL-2.0; Python documentation and its translation, CC0",
 )
 LIMITS = (
-    "A small model, trained for an hour or two on one core: at home in everyday sentences, and to some degree in "
+    "A small model, trained for half an hour to some hours on one core: at home in everyday sentences, and to some degree in "
     "parliament speeches and software manuals. Names, numbers and rare words may go wrong; read before use."
 )
 EUROPARL_PAIRS, EUROPARL_WORDS, EUROPARL_WEIGHT = 200_000, 50, "0.3"

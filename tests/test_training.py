@@ -1,6 +1,7 @@
 """One training from the outside: what it leaves behind, and that no interruption shows in it."""
 
 import contextlib
+import hashlib
 import json
 import os
 import random
@@ -25,6 +26,7 @@ from regard.errors import (  # noqa: E402
     ConfigError,
     CorpusError,
     OutputError,
+    RegardError,
     TrainingError,
     UnequalError,
 )
@@ -226,6 +228,70 @@ def test_other_settings_in_the_same_place_are_refused(corpus, tmp_path):
     run(request_for(corpus, out))
     with pytest.raises(ConfigError, match=r"other settings \(train.label_smoothing\)"):
         run(request_for(corpus, out, label_smoothing=0.3))
+
+
+@pytest.fixture(scope="module")
+def trained_model(corpus, tmp_path_factory):
+    out = tmp_path_factory.mktemp("start") / "first.regard"
+    run(request_for(corpus, out, steps=60))
+    return out
+
+
+def test_training_begins_with_the_weights_and_the_vocabulary_of_a_model(corpus, tmp_path, trained_model):
+    first = load_model(trained_model)
+    request = replace(
+        request_for(corpus, tmp_path / "m.regard"),
+        start=trained_model,
+        preset=None,
+        options={"train": {"steps": 1, "average": "none", "optimiser": {"rate": 1e-9}}},
+    )
+    run(request)
+    model = load_model(request.out)
+    assert model.tokenizers.source.to_bytes() == first.tokenizers.source.to_bytes()
+    assert model.options == first.options
+    for name, array in first.weights.items():
+        np.testing.assert_allclose(model.weights[name], array, atol=1e-6)
+    assert model.card["start"]["card"] == first.card
+    assert model.card["start"]["sha256"] == hashlib.sha256(trained_model.read_bytes()).hexdigest()
+
+
+def test_a_run_that_began_with_a_model_resumes_and_is_gentler(corpus, tmp_path, trained_model):
+    def request(name):
+        plain = request_for(corpus, tmp_path / name)
+        return replace(plain, start=trained_model, preset=None, options={"train": {"steps": 8}})
+
+    whole, broken = request("a.regard"), request("b.regard")
+    run(whole)
+    for stop in (1, 6):
+        with pytest.raises(KeyboardInterrupt):
+            run(broken, end_at=stop)
+    run(broken)
+    assert_same_end(whole, broken)
+    rates = [load_model(path).config["train"]["optimiser"]["rate"] for path in (trained_model, whole.out)]
+    assert rates[1] == rates[0] / 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"preset": "regard-small"}, "leave --preset regard-small or --from out"),
+        ({"options": {"model": {"hidden_size": 16}}}, "model.hidden_size is 8 in the model to begin with"),
+        ({"options": {"tokenizer": {"vocab_size": 500}}}, "tokenizer.vocab_size is"),
+        ({"source_language": "de"}, "'fr' but the source language was given as 'de'"),
+    ],
+)
+def test_what_the_weights_hang_on_cannot_be_changed(corpus, tmp_path, trained_model, changes, message):
+    plain = replace(request_for(corpus, tmp_path / "m.regard"), preset=None, options={}, start=trained_model)
+    with pytest.raises(RegardError, match=message):
+        run(replace(plain, **changes))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_is_not_trained_on_its_languages_the_other_way_round(corpus, tmp_path, trained_model):
+    french, english = corpus
+    back = replace(request_for((english, french), tmp_path / "m.regard"), preset=None, start=trained_model)
+    with pytest.raises(CorpusError, match="swap the files"):
+        run(back)
 
 
 def test_two_trainings_in_one_folder_are_refused(corpus, tmp_path):

@@ -34,6 +34,7 @@ def train(
     out: str | Path,
     valid: Sequence[str | Path] = (),
     preset: str | None = None,
+    start: str | Path | None = None,
     seed: int = 1,
     device: str = "auto",
     tokenizer: Mapping[str, Any] | None = None,
@@ -43,8 +44,8 @@ def train(
 ) -> "Trained":
     """Train a translator from two plain files or one TMX, PO, TSV ... file, and write its model file.
 
-    Options by section: `train={"steps": 1000}, model={"dropout": 0.2}`. Called again, it goes on. For more
-    (several corpora, languages, displays) see `regard.training.run.train`.
+    `start` is a model to begin with. Options by section: `train={"steps": 1000}, model={"dropout": 0.2}`.
+    Called again, it goes on. For more (several corpora, languages, displays) see `regard.training.run.train`.
     """
     from regard.training import load_torch
 
@@ -63,6 +64,7 @@ def train(
         options={name: section for name, section in sections.items() if section},
         seed=seed,
         device=device,
+        start=None if start is None else Path(start),
     )
     display = open_display()
     try:

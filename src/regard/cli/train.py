@@ -26,6 +26,7 @@ EXAMPLES = """examples:
   regard train memory.tmx --source fr --target en --out fr-en.regard --time 30m
   regard train a.fr a.en --also more.tsv 0.5 --valid dev.fr dev.en --out fr-en.regard
   regard train a.fr a.en --out rnn.regard --preset bahdanau2015 --set model.hidden_size=256
+  regard train mine.tmx --from fr-en --out mine.regard --time 10m
   torchrun --nproc-per-node 2 -m regard train a.fr a.en --out fr-en.regard
 """
 
@@ -51,6 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     length.add_argument("--time", metavar="TIME", help="how long in all: 30m, 2h, 1h30m, 90s")
     length.add_argument("--steps", type=int, metavar="N", help="how many updates in all")
     parser.add_argument("--preset", metavar="NAME", help="a model by name; see docs/models.md")
+    parser.add_argument(
+        "--from", type=Path, metavar="MODEL", dest="start",
+        help="a trained model to begin with: its weights, design and vocabulary",
+    )  # fmt: skip
     parser.add_argument("--vocab", type=int, metavar="N", help="size of the vocabulary")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed is another run (1)")
     parser.add_argument(
@@ -86,6 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         device=arguments.device,
         keep_rules=tuple(arguments.keep),
+        start=arguments.start,
     )
     speaks = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun, the first
     display = open_display() if speaks else several([])

@@ -21,10 +21,10 @@ from regard.config import (
     TransformerOptions,
     WordOptions,
 )
-from regard.contract import Batch
+from regard.contract import Batch, Floats
 from regard.corpus.batches import Batches, Position, resample
 from regard.errors import TrainingError
-from regard.model.build import Model, build_model
+from regard.model.build import Model, build_model, import_arrays
 from regard.training.checkpoint import Checkpoint, save_checkpoint
 from regard.training.diagnose import Finding, Measured, about_learning, diverging, slower
 from regard.training.display import Display
@@ -142,6 +142,11 @@ class Trainer:
         self.epoch_updates = epoch_updates
         self._signal: int | None = None
         self._agreed_signal: int | None = None  # that all processes know of
+
+    def begin_with(self, weights: dict[str, Floats]) -> None:
+        """Become a run that starts from these weights."""
+        import_arrays(self.model, weights)
+        self.average = make_average(self.model, self.options.train.average)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Become the run of a checkpoint."""

@@ -65,7 +65,7 @@ class Facts:
     notes: tuple[str, ...]  # what inspection could not check, or wonders about
     num_shifted: int
     vocab_sizes: tuple[int, int]
-    rare_share: float  # of the vocabulary that training sees fewer than five times
+    rare_share: float  # of a vocabulary learnt here that training sees fewer than five times, else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def _refuse_hopeless(report: Report, keep_rules: Sequence[str]) -> None:
 def prepare(
     inspected: Inspected,
     folder: Path,
-    options: SubwordOptions | WordOptions | CharacterOptions,
+    tokenizing: SubwordOptions | WordOptions | CharacterOptions | TokenizerPair,
     max_tokens: int,
     seed: int,
     progress: Progress,
@@ -153,6 +153,7 @@ def prepare(
 ) -> None:
     """Write all that training reads into a new folder, whole or not at all; `with_links`, aligned.
 
+    Tokenizers are learnt by their options, or are those of the model that training begins with.
     Pairs with more than `max_tokens` on a side are not validated on; of the others batches leave them out.
     """
     material, reports = inspected.material, inspected.reports
@@ -173,9 +174,12 @@ def prepare(
             f"{' and '.join(reports[0].files)}: every pair is a paraphrase of a validation pair; "
             "give a validation set of your own with --valid"
         )
-    progress("learning the vocabulary", 0, 1)
-    tokenizers = TokenizerPair.learn([p.source for p in taught], [p.target for p in taught], options)
-    progress("learning the vocabulary", 1, 1)
+    if isinstance(tokenizing, TokenizerPair):
+        tokenizers = tokenizing
+    else:
+        progress("learning the vocabulary", 0, 1)
+        tokenizers = TokenizerPair.learn([p.source for p in taught], [p.target for p in taught], tokenizing)
+        progress("learning the vocabulary", 1, 1)
     with writing_folder(folder, "data.json") as temporary:
         stores = []
         for number, (read, report) in enumerate(zip(readings, reports, strict=True)):
@@ -186,7 +190,8 @@ def prepare(
             stores = write_links(stores, tokenizers, max_tokens, progress)
         validation = _short(split.validation, tokenizers, max_tokens)
         build_store(validation, tokenizers, temporary / "validation")
-        facts = _facts(inspected, split, stores, len(validation), tokenizers)
+        learnt = tokenizers is not tokenizing
+        facts = _facts(inspected, split, stores, len(validation), tokenizers, learnt)
         (temporary / "source.tokenizer").write_bytes(tokenizers.source.to_bytes())
         (temporary / "target.tokenizer").write_bytes(tokenizers.target.to_bytes())
         data = {
@@ -234,6 +239,7 @@ def _facts(
     stores: Sequence[Store],
     num_validation_pairs: int,
     tokenizers: TokenizerPair,
+    learnt: bool,
 ) -> Facts:
     reports = inspected.reports
     cleanings = [what_to_clean(report, inspected.material.keep_rules) for report in reports]
@@ -257,7 +263,7 @@ def _facts(
         tuple(note for report in reports for note in report.notes),
         removed.get("shift", 0),
         (tokenizers.source.vocab_size, tokenizers.target.vocab_size),
-        _rare_share(stores, tokenizers),
+        _rare_share(stores, tokenizers) if learnt else 0.0,
     )
 
 

@@ -63,6 +63,8 @@ _RECIPES: dict[str, dict[str, Any]] = {
 }
 _BASE_WORDS = 4_000_000  # of both sides: fewer are learnt better by the small model
 _BASE_SECONDS = 2 * 3600.0
+_SECTIONS = ("tokenizer", "batch", "model", "train")
+_GENTLER = 0.25  # of the rate a model was trained at: what it knows is not to be washed away
 
 
 def choose_preset(num_words: int, seconds: float | None) -> str:
@@ -97,13 +99,33 @@ def effective_options(
     return options_of(values | {"seed": seed})
 
 
+def continued_options(
+    config: Mapping[str, Any], said: Mapping[str, Mapping[str, Any]], seed: int
+) -> RunOptions:
+    """Return the options of a run that begins with the weights of another: those of that run, more gently.
+
+    How long it was is not among them. What the weights and their vocabulary hang on cannot be changed.
+    """
+    if not all(name in config for name in _SECTIONS):
+        raise ConfigError("the model to begin with does not say how it was trained; train it with regard")
+    before = {name: dict(config[name]) for name in _SECTIONS}
+    learning = {key: value for key, value in before["train"].items() if key not in ("steps", "seconds")}
+    gentler = {"optimiser": {"rate": _GENTLER * learning["optimiser"]["rate"]}}
+    options = options_of(merged(before | {"train": merged(learning, gentler)}, said) | {"seed": seed})
+    now = options.to_json()
+    for name in ("tokenizer", "model"):
+        for key, value in parse(name, before[name]).model_dump().items():
+            if now[name].get(key) != value and not key.endswith("dropout"):
+                raise ConfigError(f"{name}.{key} is {value!r} in the model to begin with; leave it out")
+    return options
+
+
 def options_of(values: Mapping[str, Any]) -> RunOptions:
     """Return the options of a run from plain values, such as `RunOptions.to_json` gives."""
-    known = ("tokenizer", "batch", "model", "train")
     for section in values:
-        if section not in (*known, "seed"):
-            raise ConfigError(f"section {section!r} does not exist; {nearest(section, list(known))}")
-    options = RunOptions(seed=values["seed"], **{name: parse(name, values[name]) for name in known})
+        if section not in (*_SECTIONS, "seed"):
+            raise ConfigError(f"section {section!r} does not exist; {nearest(section, list(_SECTIONS))}")
+    options = RunOptions(seed=values["seed"], **{name: parse(name, values[name]) for name in _SECTIONS})
     _check(options)
     return options
 

@@ -43,6 +43,7 @@ from regard.model.engine import TorchEngine
 from regard.modelfile import ModelFile, load_model, save_model
 from regard.result import Translation
 from regard.runtime.build import build_engine
+from regard.starter import locate
 from regard.training.checkpoint import locked, newest_checkpoint
 from regard.training.diagnose import about_data
 from regard.training.display import Display, TensorBoardDisplay, several, tensorboard_writer
@@ -52,7 +53,7 @@ from regard.training.loop import RunOptions, Trainer
 from regard.training.prepare import Material, Prepared, Progress, inspect_material, load_prepared, prepare
 from regard.training.processes import Processes, join_processes
 from regard.training.reading import choose_reading
-from regard.training.recipes import choose_preset, effective_options, options_of
+from regard.training.recipes import choose_preset, continued_options, effective_options, options_of
 from regard.training.validate import Validated
 from regard.training.workers import choose_num_workers
 from regard.translate import Translator
@@ -85,6 +86,7 @@ class Request:
     seed: int = 1
     device: str = "auto"
     keep_rules: tuple[str, ...] = ()
+    start: Path | None = None  # a model whose weights, design and vocabulary it begins with
 
     @property
     def folder(self) -> Path:
@@ -104,7 +106,7 @@ class Request:
             "options": {name: dict(section) for name, section in self.options.items()},
             "seed": self.seed,
             "keep": list(self.keep_rules),
-        }
+        } | ({} if self.start is None else {"start": _file_hash(locate(self.start))})
 
 
 @dataclass(frozen=True)
@@ -149,11 +151,12 @@ def _train(
         finished = False
         if processes.is_first:
             # Mistakes in names and options show before anything is written or read.
-            material = _open_material(request)
-            effective_options(request.preset or "regard-small", 0, request.options, request.seed)
+            start = None if request.start is None else load_model(request.start)
+            material = _open_material(request, start)
+            _chosen_options(request, start, 0)
             _check_free(request)
             stack.enter_context(locked(folder))
-            finished = _begin(request, material, device, stages)
+            finished = _begin(request, start, material, stages)
         if processes.tell_all(finished):
             return _finished(request) if processes.is_first else None
         end = _learn(request, device, processes, display, started)
@@ -163,7 +166,7 @@ def _train(
         return _finish(request, device, end, stages)
 
 
-def _begin(request: Request, material: Material, device: torch.device, stages: Stages) -> bool:
+def _begin(request: Request, start: ModelFile | None, material: Material, stages: Stages) -> bool:
     """Prepare the run folder, unless that is done; return whether the whole training is done."""
     folder = request.folder
     for leftover in (*folder.glob(".*.part"), *folder.glob(".*.old")):  # of a process that was killed
@@ -188,12 +191,11 @@ def _begin(request: Request, material: Material, device: torch.device, stages: S
             )
     with stages() as progress:
         inspected = inspect_material(material, progress)
-        name = request.preset or choose_preset(inspected.num_words, _said_train(request).get("seconds"))
-        options = effective_options(name, inspected.num_words, request.options, request.seed)
+        name, options = _chosen_options(request, start, inspected.num_words)
         prepare(
             inspected,
             folder / "data",
-            options.tokenizer,
+            start.tokenizers if start else options.tokenizer,
             options.batch.max_tokens,
             request.seed,
             progress,
@@ -210,6 +212,7 @@ def _begin(request: Request, material: Material, device: torch.device, stages: S
             "regard": regard.__version__,
             "languages": [facts.source_language, facts.target_language],
             "preset": name,
+            "start": None if start is None else asked["start"] | {"card": start.card},
             "threads": num_threads,
             "workers": choose_num_workers(num_threads, options.batch.batch_tokens),
             "request": asked,
@@ -238,6 +241,8 @@ def _learn(
     if checkpoint is not None:
         trainer.restore(checkpoint)
     else:
+        if request.start is not None:
+            trainer.begin_with(load_model(request.start).weights)
         trainer.progress.seconds = time.monotonic() - started
     step, trainer.progress.seconds = processes.tell_all((trainer.progress.step, trainer.progress.seconds))
     if step != trainer.progress.step:
@@ -325,6 +330,7 @@ def _finish(request: Request, device: torch.device, end: dict[str, Any], stages:
         "created": about["created"],
         "regard": about["regard"],
         "preset": about["preset"],
+        "start": about.get("start"),
         "data": about["facts"],
         "training": end,
         "validation": asdict(scores) | {"beam_size": _BEAM_SIZE},
@@ -409,9 +415,26 @@ def _with_precision(options: RunOptions, device: torch.device) -> RunOptions:
     return RunOptions(options.tokenizer, options.batch, options.model, train, options.seed)
 
 
-def _open_material(request: Request) -> Material:
+def _chosen_options(request: Request, start: ModelFile | None, num_words: int) -> tuple[str, RunOptions]:
+    """Return the options of a run on so many words, and the name of the preset they come from."""
+    if start is not None:
+        if request.preset is not None:
+            raise ConfigError(
+                f"the design of {request.start} is kept; leave --preset {request.preset} or --from out"
+            )
+        name = str(start.card.get("preset") or start.options.kind)
+        return name, continued_options(start.config, request.options, request.seed)
+    name = request.preset or choose_preset(num_words, _said_train(request).get("seconds"))
+    return name, effective_options(name, num_words, request.options, request.seed)
+
+
+def _open_material(request: Request, start: ModelFile | None) -> Material:
+    source, target = request.source_language, request.target_language
+    if start is not None:
+        source, target = source or start.source_language, target or start.target_language
+
     def opened(paths: Sequence[Path]) -> Corpus:
-        return open_corpus(paths, request.source_language, request.target_language)
+        return open_corpus(paths, source, target)
 
     check_rules(request.keep_rules)
     for corpus in request.corpora:
