@@ -15,32 +15,21 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 
 from regard.cli.settings import read_time
-from regard.lineage.ladder import LADDER
+from regard.draw.progress import progress
+from regard.lineage.climb import Plan, climb
+from regard.lineage.ladder import LADDER, rungs
 from regard.lineage.report import MODELS
+from regard.training.display import open_display
+from regard.training.run import CorpusFiles
 
 _MOST_WITHOUT, _LEAST_WITH = 0.5, 0.8
 _MAX_WORDS = 50
-_VOCABULARY = "tokenizer.vocab_size=4000"
-_ONE = """
-import json, sys
-from regard.draw.progress import progress
-from regard.lineage.climb import climb, Plan
-from regard.lineage.ladder import rungs
-from regard.training.display import open_display
-from regard.training.run import CorpusFiles
-from pathlib import Path
-train, valid, folder, seconds, vocabulary, name = json.loads(sys.argv[1])
-paths = lambda names: tuple(map(Path, names))
-options = {"tokenizer": {"vocab_size": vocabulary}}
-plan = Plan((CorpusFiles(paths(train)),), Path(folder), seconds, validation=paths(valid), options=options)
-climb(plan, rungs(name), lambda rung: open_display(), progress)
-"""
+_VOCABULARY = 4000
 
 
 def main() -> None:
@@ -52,17 +41,25 @@ def main() -> None:
     parser.add_argument("--time", required=True)
     parser.add_argument("--pairs", type=int, default=80_000)
     parser.add_argument("--at-once", type=int, default=1)
+    parser.add_argument("--rung", help="train this one alone and measure nothing: what --at-once starts")
     arguments = parser.parse_args()
     europarl, gold = arguments.data / "europarl", arguments.data / "gold" / "alibi.fr-en"
     train = _first(europarl, arguments.report, arguments.pairs)
     valid, test = (
         [europarl / f"fr-en.{name}.{side}" for side in ("fr", "en")] for name in ("dev", "test.bylen")
     )
+    if arguments.rung:
+        seconds = read_time(arguments.time) / len(LADDER)
+        options = {"tokenizer": {"vocab_size": _VOCABULARY}}
+        files, folder = CorpusFiles(tuple(train)), arguments.report / MODELS
+        plan = Plan((files,), folder, seconds, validation=tuple(valid), options=options)
+        climb(plan, rungs(arguments.rung), lambda rung: open_display(), progress)
+        return
     if arguments.at_once > 1:
-        _train_together(arguments, train, valid)
+        _train_together(arguments.at_once, train[0].parent)
     command = ["lineage", *train, "--valid", *valid, "--test", *test, "--time", arguments.time]
     command += ["--gold", *(gold / f"alibi.fr-en.{ending}" for ending in ("fr", "en", "align"))]
-    command += ["--report", arguments.report, "--set", _VOCABULARY]
+    command += ["--report", arguments.report, "--set", f"tokenizer.vocab_size={_VOCABULARY}"]
     words = list(map(str, command))
     print(f"regard {' '.join(words)}", flush=True)
     subprocess.run([sys.executable, "-m", "regard", *words], check=True)
@@ -89,25 +86,19 @@ def _first(europarl: Path, report: Path, count: int) -> list[Path]:
     return paths
 
 
-def _train_together(arguments: argparse.Namespace, train: Sequence[Path], valid: Sequence[Path]) -> None:
-    """Train the rungs some at a time; `regard lineage` then finds them finished."""
-    num_threads = max(1, (os.cpu_count() or 1) // arguments.at_once)
+def _train_together(num_rungs: int, logs: Path) -> None:
+    """Train the rungs some at a time, by this very command; `regard lineage` then finds them finished."""
+    num_threads = max(1, (os.cpu_count() or 1) // num_rungs)
     environment = os.environ | {"OMP_NUM_THREADS": str(num_threads)}
-    folder = arguments.report / MODELS
-    folder.mkdir(parents=True, exist_ok=True)
-    seconds, vocabulary = read_time(arguments.time) / len(LADDER), int(_VOCABULARY.rpartition("=")[2])
 
-    def climb_one(name: str) -> None:
-        asked = [list(map(str, train)), list(map(str, valid)), str(folder), seconds, vocabulary, name]
-        with (train[0].parent / f"{name}.log").open("ab") as log:
-            subprocess.run(
-                [sys.executable, "-c", _ONE, json.dumps(asked)],
-                check=True, env=environment, stdout=log, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+    def train_one(name: str) -> None:
+        with (logs / f"{name}.log").open("ab") as log:
+            command = [sys.executable, *sys.argv, "--rung", name]
+            subprocess.run(command, check=True, env=environment, stdout=log, stderr=subprocess.STDOUT)
         print(f"{name} is trained", flush=True)
 
-    with ThreadPoolExecutor(arguments.at_once) as pool:
-        list(pool.map(climb_one, [rung.name for rung in LADDER]))
+    with ThreadPoolExecutor(num_rungs) as pool:
+        list(pool.map(train_one, [rung.name for rung in LADDER]))
 
 
 def _told(estimate: dict[str, float] | None) -> str:
