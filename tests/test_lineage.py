@@ -8,6 +8,7 @@ import signal
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from regard.lineage.measure import Lengths, choose_sentence, steps  # noqa: E402
 from regard.lineage.page import markdown, page  # noqa: E402
 from regard.lineage.report import check_folder, write_report  # noqa: E402
 from regard.lineage.run import lineage, read_gold_pairs  # noqa: E402
-from regard.lineage.wording import summary  # noqa: E402
+from regard.lineage.wording import WORDS, summary  # noqa: E402
 from regard.model.build import build_model  # noqa: E402
 from regard.model.engine import batch_loss  # noqa: E402
 from regard.modelfile import load_model  # noqa: E402
@@ -208,11 +209,12 @@ def test_what_was_found_is_measured_on_the_pairs_set_aside(two):
 
 
 @pytest.mark.slow
-def test_the_report_is_pages_in_two_languages_markdown_and_json(two):
+def test_the_report_is_pages_in_two_languages_markdown_a_figure_and_json(two):
     folder, found = two
     write_report(found, folder)
     assert sorted(path.name for path in folder.iterdir()) == [
-        "models", "report.html", "report.json", "report.ko.html", "report.ko.md", "report.md",
+        "models", "report.html", "report.json", "report.ko.html", "report.ko.md", "report.ko.svg", "report.md",
+        "report.svg",
     ]  # fmt: skip
     for language, ending in (("en", ""), ("ko", ".ko")):
         text = (folder / f"report{ending}.html").read_text("utf-8")
@@ -220,6 +222,9 @@ def test_the_report_is_pages_in_two_languages_markdown_and_json(two):
         for one in found.rungs:
             assert text.count(one.rung.title[language]) >= 3
             assert one.rung.title[language] in (folder / f"report{ending}.md").read_text("utf-8")
+        figure = ElementTree.parse(folder / f"report{ending}.svg").getroot()
+        assert WORDS[language]["lengths"] in "".join(figure.itertext())
+        assert f"(report{ending}.svg)" in (folder / f"report{ending}.md").read_text("utf-8")
     data = json.loads((folder / "report.json").read_text("utf-8"))
     assert [one["name"] for one in data["rungs"]] == ["sutskever", "bahdanau"]
     write_report(found, folder)  # in place of the one before

@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     seconds = None if arguments.time is None else read_time(arguments.time)
     gold = _gold(arguments)
     load_torch()
-    from regard.lineage.page import page_name
+    from regard.lineage.page import file_name
     from regard.lineage.report import write_report
     from regard.lineage.run import lineage
     from regard.training.display import open_display
@@ -113,7 +113,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 128 + stopped.number
     write_report(found, arguments.report)
     print(found)
-    print(f"\nwrote {arguments.report / page_name('en')} and {arguments.report / page_name('ko')}")
+    english, korean = (arguments.report / file_name(language, "html") for language in ("en", "ko"))
+    print(f"\nwrote {english} and {korean}")
     return 0
 
 

@@ -24,16 +24,17 @@ class _Table:
     note: str
 
 
-def page_name(language: str) -> str:
-    """Return what the page of a language is called."""
-    return "report.html" if language == "en" else f"report.{language}.html"
+def file_name(language: str, ending: str) -> str:
+    """Return what a file of the report in a language is called: `report.html`, `report.ko.html`."""
+    return f"report.{ending}" if language == "en" else f"report.{language}.{ending}"
 
 
 def page(lineage: Lineage, language: str) -> str:
     """Return the whole report in one language."""
     words = WORDS[language]
     others = " · ".join(
-        f'<a href="{page_name(other)}" hreflang="{other}" lang="{other}">{WORDS[other]["language"]}</a>'
+        f'<a href="{file_name(other, "html")}" hreflang="{other}" lang="{other}">'
+        f"{WORDS[other]['language']}</a>"
         for other in LANGUAGES
         if other != language
     )
@@ -81,14 +82,16 @@ def length_chart(lineage: Lineage, language: str) -> str:
 
 
 def markdown(lineage: Lineage, language: str) -> str:
-    """Return the report as Markdown, without its figures."""
+    """Return the report as Markdown, with the figure of BLEU by length, which stands beside it."""
     words = WORDS[language]
     lines = [f"# {_marked(words['title'])}", "", f"## {words['summary']}", ""]
     for one in summary(lineage, language):
         lines += [_marked(one.text), ""]
         lines += [*(f"- {_marked(item)}" for item in one.items), ""] if one.items else []
-    for title, table in _tables(lineage, language):
+    for place, (title, table) in enumerate(_tables(lineage, language)):
         lines += [f"## {_marked(title)}", "", *_markdown_rows(table), "", _marked(table.note), ""]
+        if not place:
+            lines += [f"![{_marked(words['lengths'])}]({file_name(language, 'svg')})", ""]
     lines += [f"## {_marked(words['sample'])}", "", f"> {_marked(lineage.sentence)}", ""]
     for climbed in lineage.rungs:
         said = _marked(climbed.sample.strip()) or f"*{words['nothing']}*"

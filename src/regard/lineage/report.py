@@ -1,17 +1,19 @@
-"""The folder of a ladder: its models, and beside them the report as pages, Markdown and JSON."""
+"""The folder of a ladder: its models, and beside them the report as pages, Markdown, a figure and JSON."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 from regard.errors import OutputError
 from regard.files import writing
 from regard.lineage.document import FORMAT, Lineage
 from regard.lineage.ladder import LADDER
-from regard.lineage.page import markdown, page, page_name
+from regard.lineage.page import file_name, length_chart, markdown, page
 from regard.lineage.wording import LANGUAGES
 
 MODELS = "models"
 _JSON = "report.json"
+_WRITERS = {"html": page, "md": markdown, "svg": length_chart}
 _BEGINNING = json.dumps({"format": FORMAT}, indent=1).removesuffix("\n}").encode()
 
 
@@ -21,7 +23,7 @@ def check_folder(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise OutputError(f"{folder}: is a file; name a folder for the report")
-    known = {MODELS, _JSON, *map(page_name, LANGUAGES), *map(_markdown_name, LANGUAGES)}
+    known = {MODELS, _JSON, *(file_name(*one) for one in product(LANGUAGES, _WRITERS))}
     foreign = [one.name for one in folder.iterdir() if one.name not in known and not _is_leftover(one)]
     models = folder / MODELS
     if models.exists() and not foreign:
@@ -44,16 +46,12 @@ def write_report(lineage: Lineage, folder: Path) -> list[Path]:
     check_folder(folder)
     data = json.dumps(lineage.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
     texts = {folder / _JSON: data + "\n"}  # first in its place: by it the others are known to be ours
-    texts |= {folder / page_name(language): page(lineage, language) for language in LANGUAGES}
-    texts |= {folder / _markdown_name(language): markdown(lineage, language) for language in LANGUAGES}
+    for language, (ending, write) in product(LANGUAGES, _WRITERS.items()):
+        texts[folder / file_name(language, ending)] = write(lineage, language)
     with writing(*texts) as streams:
         for stream, text in zip(streams, texts.values(), strict=True):
             stream.write(text.encode("utf-8", "replace"))
     return list(texts)
-
-
-def _markdown_name(language: str) -> str:
-    return "report.md" if language == "en" else f"report.{language}.md"
 
 
 def _is_leftover(path: Path) -> bool:
