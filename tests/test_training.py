@@ -233,7 +233,7 @@ def test_other_settings_in_the_same_place_are_refused(corpus, tmp_path):
 @pytest.fixture(scope="module")
 def trained_model(corpus, tmp_path_factory):
     out = tmp_path_factory.mktemp("start") / "first.regard"
-    run(request_for(corpus, out, steps=60))
+    run(request_for(corpus, out, steps=60, guidance=0.1))
     return out
 
 
@@ -249,6 +249,7 @@ def test_training_begins_with_the_weights_and_the_vocabulary_of_a_model(corpus, 
     model = load_model(request.out)
     assert model.tokenizers.source.to_bytes() == first.tokenizers.source.to_bytes()
     assert model.options == first.options
+    assert model.config["train"]["guidance"] == 0 and model.reading == first.reading
     for name, array in first.weights.items():
         np.testing.assert_allclose(model.weights[name], array, atol=1e-6)
     assert model.card["start"]["card"] == first.card

@@ -64,6 +64,7 @@ _RECIPES: dict[str, dict[str, Any]] = {
 _BASE_WORDS = 4_000_000  # of both sides: fewer are learnt better by the small model
 _BASE_SECONDS = 2 * 3600.0
 _SECTIONS = ("tokenizer", "batch", "model", "train")
+_NOT_CONTINUED = ("steps", "seconds", "guidance")
 _GENTLER = 0.25  # of the rate a model was trained at: what it knows is not to be washed away
 
 
@@ -104,12 +105,13 @@ def continued_options(
 ) -> RunOptions:
     """Return the options of a run that begins with the weights of another: those of that run, more gently.
 
-    How long it was is not among them. What the weights and their vocabulary hang on cannot be changed.
+    How long it was is not among them, nor its guidance: from a small corpus an aligner may learn too little
+    to teach. What the weights and their vocabulary hang on cannot be changed.
     """
     if not all(name in config for name in _SECTIONS):
         raise ConfigError("the model to begin with does not say how it was trained; train it with regard")
     before = {name: dict(config[name]) for name in _SECTIONS}
-    learning = {key: value for key, value in before["train"].items() if key not in ("steps", "seconds")}
+    learning = {key: value for key, value in before["train"].items() if key not in _NOT_CONTINUED}
     gentler = {"optimiser": {"rate": _GENTLER * learning["optimiser"]["rate"]}}
     options = options_of(merged(before | {"train": merged(learning, gentler)}, said) | {"seed": seed})
     now = options.to_json()

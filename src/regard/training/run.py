@@ -30,6 +30,7 @@ import numpy as np
 import torch
 
 import regard
+from regard.align import Reading
 from regard.corpus.batches import Batches
 from regard.corpus.inspect import check_rules
 from regard.corpus.parallel import num_cores
@@ -311,7 +312,8 @@ def _finish(request: Request, device: torch.device, end: dict[str, Any], stages:
     folder = request.folder
     about, prepared = _read_json(folder / RUN_FILE), load_prepared(folder / "data")
     options = options_of(about["config"])
-    best = _with_habits(load_model(folder / "best.regard"), prepared, options)
+    known = None if request.start is None else load_model(request.start).reading
+    best = _with_habits(load_model(folder / "best.regard"), prepared, options, known)
     sources = [source for source, _ in prepared.validation]
     references = [target for _, target in prepared.validation]
     with stages() as progress:
@@ -342,8 +344,13 @@ def _finish(request: Request, device: torch.device, end: dict[str, Any], stages:
     return Trained(request.out, end["reason"], end["step"], end["seconds"], scores, tuple(samples))
 
 
-def _with_habits(model: ModelFile, prepared: Prepared, options: RunOptions) -> ModelFile:
-    """Return the model with what was learnt about it: which attention aligns, and how long sources may be."""
+def _with_habits(
+    model: ModelFile, prepared: Prepared, options: RunOptions, known: Reading | None
+) -> ModelFile:
+    """Return the model with what was learnt about it: which attention aligns, and how long sources may be.
+
+    What a model that it began with had found to align is `known`, and stays unless another head was taught.
+    """
     engine = build_engine(model.options, model.weights)
     batches = Batches(prepared.shares, options.batch, options.seed)
     store = prepared.validation_store
@@ -351,7 +358,7 @@ def _with_habits(model: ModelFile, prepared: Prepared, options: RunOptions) -> M
     taught = taught_reading(options.model, options.train)
     return replace(
         model,
-        reading=taught or choose_reading(engine, (batch for _, batch in batches.iterate())),
+        reading=taught or known or choose_reading(engine, (batch for _, batch in batches.iterate())),
         split_above=min(options.batch.max_tokens, max(longest, _LEAST_LONG)),
     )
 
