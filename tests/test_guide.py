@@ -13,7 +13,7 @@ from test_training import corpus, request_for, run  # noqa: F401 - a fixture
 import regard
 from regard.align import GoldLinks, Reading, score_links
 from regard.aligning import align_pairs, cut_words
-from regard.config import BatchOptions, SubwordOptions, TrainOptions
+from regard.config import BatchOptions, SubwordOptions, TrainOptions, parse
 from regard.corpus.batches import Batches, PieceLinks, Share
 from regard.corpus.read import Pair
 from regard.corpus.store import Store, add_links, build_store
@@ -28,6 +28,7 @@ from regard.text.tokenizer import TokenizerPair
 from regard.text.words import match_pieces
 from regard.training.guide import Guide, _WordCutter, taught_reading, write_links
 from regard.training.objective import objective
+from regard.training.recipes import merged
 from regard.training.workers import Workers
 from regard.vocabulary import NUM_RESERVED
 
@@ -70,13 +71,34 @@ def test_a_weight_of_nothing_costs_much_but_not_infinitely_much():
     assert torch.isfinite(weights.grad).all()
 
 
-def test_what_is_trained_is_both_losses_and_only_one_head_is_asked():
-    options = with_dropout(shrink(preset("regard-small")), 0.0)
+def test_the_loss_of_a_recurrent_model_is_that_of_the_step_that_says_a_piece():
+    batch = batch_of(("ab", "d"))
+    weights = torch.tensor([[[0.2, 0.5, 0.3], [0.1, 0.6, 0.3]]])
+    loss = Guide(lambda pairs: links_of((0, 1, 0)), 1.0, Reading(0, None, False)).loss(weights, batch)
+    assert loss.item() == pytest.approx(-math.log(0.5))
+
+
+LUONG = {"attention": {"kind": "step-then-attend", "scorer": {"kind": "dot"}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "wanted"),
+    [
+        ("regard-small", {}, Reading(0, 0, True)),  # of two layers the last but one
+        ("regard-rnn", {}, Reading(0, None, False)),
+        ("regard-rnn", LUONG, Reading(0, None, False)),  # each step is fed by the one before
+        ("regard-rnn", merged(LUONG, {"attention": {"input_feeding": False}}), Reading(0, None, False)),
+        ("luong2015", {}, Reading(0, None, False)),  # a window
+    ],
+)
+def test_what_is_trained_is_both_losses_and_only_one_attention_is_asked(name, changes, wanted):
+    options = parse("model", merged(preset(name).model_dump(), changes))
+    options = with_dropout(shrink(options), 0.0)
     model = build_model(options, NUM_RESERVED + 10, NUM_RESERVED + 10).double()
     batch = batch_of(("abc", "dabi"), ("hhfga", "ca"))
     reading = taught_reading(options, TrainOptions(guidance=0.1))
     assert taught_reading(options, TrainOptions()) is None
-    assert reading == Reading(0, 0, True)  # of two layers the last but one
+    assert reading == wanted
     guide = Guide(lambda pairs: links_of((0, 0, 0), (1, 4, 1)), 2.0, reading)
     both = objective(model, batch, Noise(1, 1), 0.1, 0.0, guide)
     plain = batch_loss(model, batch, None, 0.1)
@@ -171,13 +193,26 @@ def test_the_links_of_pieces_are_those_of_the_words_they_stand_in(tokenizers, tm
 
 
 @pytest.mark.slow
-def test_a_taught_head_aligns_better_than_the_best_that_is_not(corpus, tmp_path):  # noqa: F811
+@pytest.mark.parametrize(
+    ("family", "size", "taught"),
+    [
+        ("transformer", {"hidden_size": 64, "feed_forward_size": 128, "num_heads": 4}, Reading(0, 0, True)),
+        ("bahdanau", {"hidden_size": 32, "embedding_size": 32}, Reading(0, None, False)),
+    ],
+)
+def test_taught_attention_aligns_better_than_the_best_that_is_not(corpus, tmp_path, family, size, taught):  # noqa: F811
     error = {}
-    gold = list(generate(100, seed=77))
-    size = {"hidden_size": 64, "feed_forward_size": 128, "num_heads": 4}
-    for name, weight in (("taught", 0.3), ("untaught", 0.0)):
+    gold = [pair for pair in generate(2000, seed=77) if len(pair.source.split()) <= 8][:100]  # as the corpus
+    for name, weight in (("taught", 2.0), ("untaught", 0.0)):
         request = request_for(
-            corpus, tmp_path / f"{name}.regard", steps=300, guidance=weight, valid_steps=300
+            corpus,
+            tmp_path / f"{name}.regard",
+            family,
+            steps=300,
+            guidance=weight,
+            valid_steps=300,
+            average="none",
+            optimiser={"kind": "adam", "rate": 0.008},
         )
         run(replace(request, options=request.options | {"model": request.options["model"] | size}))
         model = load_model(request.out)
@@ -185,7 +220,7 @@ def test_a_taught_head_aligns_better_than_the_best_that_is_not(corpus, tmp_path)
             [(pair.source, pair.target) for pair in gold], regard.load(request.out), cut="words"
         )
         error[name] = score_links([one.links for one in found], [gold_of(pair) for pair in gold]).aer
-        assert (model.reading == Reading(0, 0, True)) is (name == "taught")
+        assert name == "untaught" or model.reading == taught
     assert error["taught"] < error["untaught"] - 0.2, error
 
 
@@ -198,7 +233,7 @@ def gold_of(pair):
     [
         ("transformer", {"r_drop": 1.0}, "train.guidance and train.r_drop exclude each other"),
         ("transformer", {"subword_sampling": 0.1}, "train.guidance and train.subword_sampling exclude"),
-        ("bahdanau", {}, "teaches a head of a Transformer"),
+        ("sutskever", {}, "teaches attention, and this model has none"),
     ],
 )
 def test_what_cannot_be_taught_is_said_before_anything_is_read(corpus, tmp_path, family, options, message):  # noqa: F811

@@ -564,8 +564,8 @@ class TrainOptions(Options):
     """Subwords cut at random in training: the share of merges left out for `bpe` (Provilkov et al. 2020),
     the sharpness of the choice for `unigram` (Kudo 2018); 0 is off."""
     guidance: float = Field(0.0, ge=0, le=100)
-    """Weight of a loss that teaches one head of a Transformer to look where the statistical aligner links
-    (Chen et al. 2016; Garg et al. 2019); 0 is off."""
+    """Weight of a loss that teaches attention, of a Transformer one head, to look where the statistical
+    aligner links (Chen et al. 2016; Garg et al. 2019); 0 is off."""
     valid_steps: int | None = Field(None, ge=1)
     """Updates between validations; none: about an epoch, and from 250 to 1,000."""
     patience: int = Field(10, ge=1)

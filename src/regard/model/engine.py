@@ -9,31 +9,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from regard.align import Reading
 from regard.contract import Batch, Forced, Ids, Probe, Step, check_source, unseen
 from regard.model.build import Model
 from regard.model.loss import Loss, smoothed_cross_entropy
 from regard.model.noise import Noise
-from regard.model.transformer import TransformerModel
 from regard.vocabulary import PAD
 
 
-def batch_loss(model: Model, batch: Batch, noise: Noise | None, smoothing: float) -> Loss:
+def batch_loss(
+    model: Model, batch: Batch, noise: Noise | None, smoothing: float, probe: Probe = unseen
+) -> Loss:
     """Return the loss of a batch with targets, summed over its real target tokens."""
-    return _loss_of(model, forced_readouts(model, batch, noise), batch, smoothing)
-
-
-def batch_loss_and_head(
-    model: TransformerModel, batch: Batch, noise: Noise | None, smoothing: float, reading: Reading
-) -> tuple[Loss, Tensor]:
-    """Return the loss, and the weights (B, T, S) with which a head of the decoder looks at the source."""
-    state = model.encode(*_source(model, batch), noise, unseen)
-    decoded = model.decode(state, _tensor(model, batch.forced_in_BT), noise, unseen)
-    loss = _loss_of(model, decoded.readout_RTQ, batch, smoothing)
-    return loss, decoded.weights[reading.layer][:, reading.head]
-
-
-def _loss_of(model: Model, readout_BTQ: Tensor, batch: Batch, smoothing: float) -> Loss:
+    readout_BTQ = forced_readouts(model, batch, noise, probe)
     target_out_BT = _tensor(model, batch.target_out_BT)
     real_BT = target_out_BT != PAD
     readout_MQ = readout_BTQ[real_BT]
@@ -42,10 +29,10 @@ def _loss_of(model: Model, readout_BTQ: Tensor, batch: Batch, smoothing: float) 
     )
 
 
-def forced_readouts(model: Model, batch: Batch, noise: Noise | None) -> Tensor:
+def forced_readouts(model: Model, batch: Batch, noise: Noise | None, probe: Probe = unseen) -> Tensor:
     """Return the readouts (B, T, Q) of all steps of the batch's own targets."""
     source, real_BS = _source(model, batch)
-    readout_BTQ: Tensor = model(source, real_BS, _tensor(model, batch.forced_in_BT), noise)
+    readout_BTQ: Tensor = model(source, real_BS, _tensor(model, batch.forced_in_BT), noise, probe)
     return readout_BTQ
 
 

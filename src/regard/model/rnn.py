@@ -333,19 +333,28 @@ class RecurrentModel(nn.Module):
         return self.decoder.start(encoded, real_BS, probe)
 
     def forward(
-        self, source: Tensor, real_BS: Tensor, target_in_BT: Tensor, noise: Noise | None = None
+        self,
+        source: Tensor,
+        real_BS: Tensor,
+        target_in_BT: Tensor,
+        noise: Noise | None = None,
+        probe: Probe = unseen,
     ) -> Tensor:
-        """Return the readouts (B, T, Q) of all steps of the given targets."""
-        state = self.encode(source, real_BS, noise, unseen)
+        """Return the readouts (B, T, Q) of all steps of the given targets.
+
+        Unless something flows from one look to the next step, all steps look at once, and the probe sees
+        them together.
+        """
+        state = self.encode(source, real_BS, noise, probe)
         constants = self.decoder.constants(noise, len(target_in_BT))
         if noise is None:
-            return self._force(target_in_BT, state, constants, None)
+            return self._force(target_in_BT, state, constants, None, probe)
         keep_BTE = self._keep_words(target_in_BT, noise)
         keep_BTQ = self._keep(target_in_BT, self.readout.width, noise)
         gold_prob = gold_probability(self.options.teacher, noise.step)
         if gold_prob == 1:
-            return self._force(target_in_BT, state, constants, noise, keep_BTE) * keep_BTQ
-        return self._sample(target_in_BT, state, constants, noise, gold_prob, keep_BTE, keep_BTQ)
+            return self._force(target_in_BT, state, constants, noise, probe, keep_BTE) * keep_BTQ
+        return self._sample(target_in_BT, state, constants, noise, probe, gold_prob, keep_BTE, keep_BTQ)
 
     def _force(
         self,
@@ -353,6 +362,7 @@ class RecurrentModel(nn.Module):
         state: DecoderState,
         constants: Constants,
         noise: Noise | None,
+        probe: Probe,
         keep_BTE: Tensor | None = None,
     ) -> Tensor:
         """Return the readouts of all steps, each having read the right word."""
@@ -363,15 +373,14 @@ class RecurrentModel(nn.Module):
         looks = self.decoder.attends_first or self.decoder.feeds
         outputs = []
         for gates_BG in gates_TBG.unbind():
-            output, state = self.decoder.advance(gates_BG, state, constants, noise, unseen, looks)
+            output, state = self.decoder.advance(gates_BG, state, constants, noise, probe, looks)
             outputs.append(output)
         top_BTH = torch.stack([output.top_RH for output in outputs], dim=1)
         context_BTH = _stack([output.context_RH for output in outputs])
         if not looks and self.decoder.W_c is not None:
-            # Nothing flows from a look to the next step: all steps look at once.
-            context_BTH = self.decoder.look(top_BTH, state, 0, unseen).context_BTH
-            top_BTH = self.decoder.attentional(context_BTH, top_BTH, unseen)
-        return self.readout(top_BTH, embedded_BTE, context_BTH, unseen)
+            context_BTH = self.decoder.look(top_BTH, state, 0, probe).context_BTH
+            top_BTH = self.decoder.attentional(context_BTH, top_BTH, probe)
+        return self.readout(top_BTH, embedded_BTE, context_BTH, probe)
 
     def step(self, state: DecoderState, ids_R: Tensor, probe: Probe = unseen) -> Said[DecoderState]:
         """Read one more word in each row."""
@@ -401,6 +410,7 @@ class RecurrentModel(nn.Module):
         state: DecoderState,
         constants: Constants,
         noise: Noise,
+        probe: Probe,
         gold_prob: float,
         keep_BTE: Tensor,
         keep_BTQ: Tensor,
@@ -418,8 +428,8 @@ class RecurrentModel(nn.Module):
                 ids_B = torch.where(gold_BT[:, step] | (gold_B == PAD), gold_B, own_B)
             embedded_BE = self.target(ids_B) * keep_BTE[:, step]
             gates_BG = self.decoder.cells[0].project(embedded_BE)
-            output, state = self.decoder.advance(gates_BG, state, constants, noise, unseen)
-            readout_BQ = self.readout(output.top_RH, embedded_BE, output.context_RH, unseen)
+            output, state = self.decoder.advance(gates_BG, state, constants, noise, probe)
+            readout_BQ = self.readout(output.top_RH, embedded_BE, output.context_RH, probe)
             readouts.append(readout_BQ * keep_BTQ[:, step])
         return torch.stack(readouts, dim=1)
 

@@ -291,12 +291,16 @@ class TransformerModel(nn.Module):
         return DecoderState(tuple(layer.start(memory_BSH) for layer in self.decoder), 0, real_BS)
 
     def forward(
-        self, source: Tensor, real_BS: Tensor, target_in_BT: Tensor, noise: Noise | None = None
+        self,
+        source: Tensor,
+        real_BS: Tensor,
+        target_in_BT: Tensor,
+        noise: Noise | None = None,
+        probe: Probe = unseen,
     ) -> Tensor:
         """Return the readouts (B, T, Q) of all steps of the given targets."""
-        return self.decode(
-            self.encode(source, real_BS, noise, unseen), target_in_BT, noise, unseen
-        ).readout_RTQ
+        state = self.encode(source, real_BS, noise, probe)
+        return self.decode(state, target_in_BT, noise, probe).readout_RTQ
 
     def step(self, state: DecoderState, ids_R: Tensor, probe: Probe = unseen) -> Said[DecoderState]:
         """Read one more word in each row."""

@@ -1,9 +1,9 @@
-"""Teaching one head of a Transformer to align: it looks where the statistical aligner links the pieces.
+"""Teaching attention to align: it looks where the statistical aligner links the pieces.
 
-Without help the attention of a Transformer aligns only by the way, and no head does so for all words. A
-second loss, the cross-entropy between a head's weights and the links of an aligner, makes an alignment of one
-of them (Chen et al. 2016; Garg et al. 2019). As in Garg et al. it is a head of the last layer but one. There
-a second pass reads the whole target; here the head is taught at the step that reads a piece and so knows it
+A second loss, the cross-entropy between attention and the links of an aligner, makes an alignment of it
+(Chen et al. 2016). In a recurrent model it is the attention of the step that says a piece. Of a Transformer
+no head aligns all words by itself; as in Garg et al. 2019 a head of the last layer but one is taught. There a
+second pass reads the whole target; here it is taught at the step that reads a piece and so knows it
 (compare Chen et al. 2020). A piece without a link is taught to look at the `</s>` of the source, which stands
 for no word.
 """
@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product, tee
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,15 +43,40 @@ _LEAST_WEIGHT = 1e-9  # a weight of 0 has no logarithm
 
 
 def taught_reading(model: TransformerOptions | RecurrentOptions, train: TrainOptions) -> Reading | None:
-    """Return which head is taught, and at which step; none if nothing is to be taught."""
-    if model.kind != "transformer" or not train.guidance:
+    """Return which attention is taught, and at which step; none if nothing is to be taught."""
+    if not train.guidance:
         return None
+    if model.kind == "recurrent":
+        return Reading(0, None, shifted=False)
     return Reading(max(0, model.num_decoder_layers - 2), _HEAD, shifted=True)
+
+
+class Looks:
+    """A probe that keeps, with their gradients, the weights of the attention that is taught."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._names = "attention.weights", f"decoder.{reading.layer}.cross.weights"
+        self._head = reading.head
+        self._seen: list[Tensor] = []
+
+    def __call__(self, name: str, value: Any) -> Any:
+        """Keep the weights and hand them back."""
+        if name in self._names:
+            self._seen.append(value)
+        return value
+
+    @property
+    def weights_BTS(self) -> Tensor:
+        """The weights of all steps."""
+        first = self._seen[0]
+        if first.dim() == 2:  # one step after the other
+            return torch.stack(self._seen, dim=1)
+        return first if self._head is None else first[:, self._head]
 
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """What the taught head is to learn: the links of any pairs, and how much that counts."""
+    """What the taught attention is to learn: the links of any pairs, and how much that counts."""
 
     links: Callable[[Ids], PieceLinks]
     weight: float
@@ -60,7 +86,8 @@ class Guide:
         """Return -log of the weight on the right places: their mean for each piece, summed over pieces."""
         wanted = _wanted(self.links(batch.pairs_B), batch)
         device = weights_BTS.device
-        places = (wanted.links.row_L, wanted.links.target_L + 1, wanted.links.source_L)  # read a step later
+        step_L = wanted.links.target_L + self.reading.shifted  # what is said is read a step later
+        places = (wanted.links.row_L, step_L, wanted.links.source_L)
         found_L = weights_BTS[tuple(torch.from_numpy(index).to(device) for index in places)].float()
         share_L = torch.from_numpy(wanted.share_L).to(found_L)
         return -(share_L * found_L.clamp_min(_LEAST_WEIGHT).log()).sum() * self.weight

@@ -1,8 +1,6 @@
 """What training makes small: the smoothed loss of a batch, and R-Drop's disagreement of two passes,
-or the error of a head that is taught to align.
+or the error of an attention that is taught to align.
 """
-
-from typing import cast
 
 import numpy as np
 import torch
@@ -10,11 +8,10 @@ from torch.nn import functional
 
 from regard.contract import Batch
 from regard.model.build import Model
-from regard.model.engine import batch_loss, batch_loss_and_head, forced_logits
+from regard.model.engine import batch_loss, forced_logits
 from regard.model.loss import Loss
 from regard.model.noise import Noise
-from regard.model.transformer import TransformerModel
-from regard.training.guide import Guide
+from regard.training.guide import Guide, Looks
 from regard.vocabulary import PAD
 
 
@@ -22,11 +19,10 @@ def objective(
     model: Model, batch: Batch, noise: Noise, smoothing: float, r_drop: float, guide: Guide | None = None
 ) -> Loss:
     """Return the loss of a batch, summed over its real target tokens."""
-    if guide is not None:  # only Transformers are guided, and without R-Drop: `recipes` sees to it
-        loss, weights_BTS = batch_loss_and_head(
-            cast(TransformerModel, model), batch, noise, smoothing, guide.reading
-        )
-        return Loss(loss.smoothed + guide.loss(weights_BTS, batch), loss.nll)
+    if guide is not None:  # without R-Drop: `recipes` sees to it
+        looks = Looks(guide.reading)
+        loss = batch_loss(model, batch, noise, smoothing, looks)
+        return Loss(loss.smoothed + guide.loss(looks.weights_BTS, batch), loss.nll)
     if r_drop == 0:
         return batch_loss(model, batch, noise, smoothing)
     return _r_drop_loss(model, batch, noise, smoothing, r_drop)

@@ -145,11 +145,8 @@ def _check(options: RunOptions) -> None:
             "model.tie = 'target'"
         )
     if options.train.guidance:
-        if model.kind != "transformer":
-            raise ConfigError(
-                "train.guidance teaches a head of a Transformer; leave it out, the attention of a recurrent "
-                "model aligns by itself"
-            )
+        if model.kind == "recurrent" and model.attention.kind == "none":
+            raise ConfigError("train.guidance teaches attention, and this model has none; leave it out")
         for other in ("r_drop", "subword_sampling"):
             if getattr(options.train, other):
                 raise ConfigError(f"train.guidance and train.{other} exclude each other; leave one out")
