@@ -6,7 +6,7 @@
 On real text: the first 80,000 pairs of Europarl fr-en that have at most 50 words a side (as Bahdanau et al. 2015 for
 their RNNencdec-50 and RNNsearch-50); validated on its dev set, measured on the test set with as many sentences of
 each length, and on the Alibi gold pairs. On the built-in grammar, for which no data is needed: 30,000 pairs of any
-length up to 60 words, measured on others, 150 of each ten words of length. Both learn without dropout, for the time is short.
+length up to 60 words, measured on others, 150 of each ten words of length. Recurrent rungs learn without dropout, for the time is short.
 
 `--at-once 2` trains two rungs beside one another, with half of the cores for each; `--time` stays the sum of what the
 rungs have. Started again, it goes on. The figures to reach: fixed-vector rungs keep less than half of their BLEU
@@ -110,15 +110,16 @@ def main() -> None:
 
 def europarl(data: Path, folder: Path, num_pairs: int = 80_000) -> Material:
     source, gold = data / "europarl", data / "gold" / "alibi.fr-en"
-    train = tuple(folder / f"fr-en.train-{num_pairs}.{side}" for side in ("fr", "en"))
+    train = tuple(folder / f"fr-en.train-{num_pairs}-{_MAX_WORDS}.{side}" for side in ("fr", "en"))
     if not all(path.exists() for path in train):
         with gzip.open(source / "fr-en.train.fr.gz") as a, gzip.open(source / "fr-en.train.en.gz") as b:
             short = (
                 pair for pair in zip(a, b, strict=True) if max(len(x.split()) for x in pair) <= _MAX_WORDS
             )
             sides = zip(*islice(short, num_pairs), strict=True)
-        for path, lines in zip(train, sides, strict=True):
-            path.write_bytes(b"".join(lines))
+        with writing(*train) as streams:
+            for stream, lines in zip(streams, sides, strict=True):
+                stream.writelines(lines)
     valid, test = (
         tuple(source / f"fr-en.{name}.{side}" for side in ("fr", "en")) for name in ("dev", "test.bylen")
     )

@@ -89,6 +89,7 @@ LUONG = {"attention": {"kind": "step-then-attend", "scorer": {"kind": "dot"}}}
         ("regard-rnn", LUONG, Reading(0, None, False)),  # each step is fed by the one before
         ("regard-rnn", merged(LUONG, {"attention": {"input_feeding": False}}), Reading(0, None, False)),
         ("luong2015", {}, Reading(0, None, False)),  # a window
+        ("regard-rnn", {"teacher": {"kind": "constant", "gold_prob": 1 - 1e-12}}, Reading(0, None, False)),
     ],
 )
 def test_what_is_trained_is_both_losses_and_only_one_attention_is_asked(name, changes, wanted):

@@ -30,7 +30,7 @@ from regard.errors import (  # noqa: E402
     TrainingError,
     UnequalError,
 )
-from regard.modelfile import load_model  # noqa: E402
+from regard.modelfile import load_model, save_model  # noqa: E402
 from regard.sample import generate  # noqa: E402
 from regard.training.checkpoint import newest_checkpoint  # noqa: E402
 from regard.training.run import CorpusFiles, Request, train  # noqa: E402
@@ -243,9 +243,9 @@ def test_training_begins_with_the_weights_and_the_vocabulary_of_a_model(corpus, 
         request_for(corpus, tmp_path / "m.regard"),
         start=trained_model,
         preset=None,
-        options={"train": {"steps": 1, "average": "none", "optimiser": {"rate": 1e-9}}},
+        options={"train": {"steps": 1, "optimiser": {"rate": 1e-9}}},
     )
-    run(request)
+    _, display = run(request)
     model = load_model(request.out)
     assert model.tokenizers.source.to_bytes() == first.tokenizers.source.to_bytes()
     assert model.options == first.options
@@ -253,6 +253,8 @@ def test_training_begins_with_the_weights_and_the_vocabulary_of_a_model(corpus, 
     for name, array in first.weights.items():
         np.testing.assert_allclose(model.weights[name], array, atol=1e-6)
     assert model.card["start"]["card"] == first.card
+    assert any("begins with" in note for note in display.notes)
+    assert not any("very small" in note for note in display.notes)
     assert model.card["start"]["sha256"] == hashlib.sha256(trained_model.read_bytes()).hexdigest()
 
 
@@ -276,9 +278,9 @@ def test_a_run_that_began_with_a_model_resumes_and_is_gentler(corpus, tmp_path, 
     ("changes", "message"),
     [
         ({"preset": "regard-small"}, "leave --preset regard-small or --from out"),
-        ({"options": {"model": {"hidden_size": 16}}}, "model.hidden_size is 8 in the model to begin with"),
+        ({"options": {"model": {"hidden_size": 16}}}, "first.regard: model.hidden_size is 8 in this model"),
         ({"options": {"tokenizer": {"vocab_size": 500}}}, "tokenizer.vocab_size is"),
-        ({"source_language": "de"}, "'fr' but the source language was given as 'de'"),
+        ({"source_language": "de"}, "translates fr to en, and 'de' was given"),
     ],
 )
 def test_what_the_weights_hang_on_cannot_be_changed(corpus, tmp_path, trained_model, changes, message):
@@ -286,6 +288,39 @@ def test_what_the_weights_hang_on_cannot_be_changed(corpus, tmp_path, trained_mo
     with pytest.raises(RegardError, match=message):
         run(replace(plain, **changes))
     assert not list(tmp_path.iterdir())
+
+
+def test_how_a_model_learns_may_change_with_its_weights(corpus, tmp_path, trained_model):
+    plain = replace(request_for(corpus, tmp_path / "m.regard"), preset=None, start=trained_model)
+    run(replace(plain, options={"train": {"steps": 1}, "model": {"dropout": 0.3}}))
+    assert load_model(plain.out).options.dropout == 0.3
+
+
+def test_the_model_a_run_began_with_may_be_gone_at_its_end(corpus, tmp_path, trained_model):
+    start = tmp_path / "start.regard"
+    start.write_bytes(trained_model.read_bytes())
+    plain = replace(request_for(corpus, tmp_path / "m.regard"), preset=None, start=start)
+    display = Quiet()
+    display.update = lambda progress: start.unlink(missing_ok=True)
+    trained = train(replace(plain, options={"train": {"steps": 3}}), display, no_stages)
+    assert trained.num_updates == 3 and not start.exists()
+
+
+def test_a_model_that_does_not_say_how_it_was_trained_is_refused(corpus, tmp_path, trained_model):
+    bare = tmp_path / "bare.regard"
+    save_model(bare, replace(load_model(trained_model), config={}))
+    with pytest.raises(ConfigError, match=r"bare\.regard: it does not say how it was trained"):
+        run(replace(request_for(corpus, tmp_path / "m.regard"), preset=None, start=bare))
+
+
+@pytest.mark.slow
+def test_the_command_begins_with_a_model_of_the_package(corpus, tmp_path):
+    french, english = corpus
+    code, said = call(
+        french, english, "--from", "fr-en", "--out", "m.regard", "--steps", "1", folder=tmp_path
+    )
+    assert code == 0 and "begins with the weights" in said, said
+    assert load_model(tmp_path / "m.regard").card["start"]["card"]["name"] == "fr-en"
 
 
 def test_a_model_is_not_trained_on_its_languages_the_other_way_round(corpus, tmp_path, trained_model):

@@ -38,10 +38,10 @@ class Measured:
     entropy: float | None  # of the attention, as a share of the greatest possible
 
 
-def about_data(facts: Facts) -> list[Finding]:
-    """Return what can be said before training."""
+def about_data(facts: Facts, *, from_nothing: bool = True) -> list[Finding]:
+    """Return what can be said before training; a trained model can begin with few pairs."""
     findings = []
-    if facts.num_pairs < _SMALL_PAIRS:
+    if from_nothing and facts.num_pairs < _SMALL_PAIRS:
         findings.append(
             Finding(
                 f"the corpus is very small: {facts.num_pairs:,} pairs",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from regard.config import nearest, parse
+from regard.config import RecurrentOptions, TransformerOptions, nearest, parse
 from regard.errors import ConfigError
 from regard.model.presets import preset
 from regard.training.loop import RunOptions
@@ -64,6 +64,7 @@ _RECIPES: dict[str, dict[str, Any]] = {
 _BASE_WORDS = 4_000_000  # of both sides: fewer are learnt better by the small model
 _BASE_SECONDS = 2 * 3600.0
 _SECTIONS = ("tokenizer", "batch", "model", "train")
+_FREE = ("teacher", "variational")  # with the dropouts, what of a model only says how it learns
 _NOT_CONTINUED = ("steps", "seconds", "guidance")
 _GENTLER = 0.25  # of the rate a model was trained at: what it knows is not to be washed away
 
@@ -101,24 +102,28 @@ def effective_options(
 
 
 def continued_options(
-    config: Mapping[str, Any], said: Mapping[str, Mapping[str, Any]], seed: int
+    model: TransformerOptions | RecurrentOptions,
+    config: Mapping[str, Any],
+    said: Mapping[str, Mapping[str, Any]],
+    seed: int,
 ) -> RunOptions:
     """Return the options of a run that begins with the weights of another: those of that run, more gently.
 
     How long it was is not among them, nor its guidance: from a small corpus an aligner may learn too little
     to teach. What the weights and their vocabulary hang on cannot be changed.
     """
-    if not all(name in config for name in _SECTIONS):
-        raise ConfigError("the model to begin with does not say how it was trained; train it with regard")
-    before = {name: dict(config[name]) for name in _SECTIONS}
+    if not all(isinstance(config.get(name), Mapping) for name in _SECTIONS):
+        raise ConfigError("it does not say how it was trained; begin with a model that `regard train` made")
+    before = {name: parse(name, config[name]).model_dump() for name in _SECTIONS}
+    before["model"] = model.model_dump()
     learning = {key: value for key, value in before["train"].items() if key not in _NOT_CONTINUED}
     gentler = {"optimiser": {"rate": _GENTLER * learning["optimiser"]["rate"]}}
     options = options_of(merged(before | {"train": merged(learning, gentler)}, said) | {"seed": seed})
     now = options.to_json()
     for name in ("tokenizer", "model"):
-        for key, value in parse(name, before[name]).model_dump().items():
-            if now[name].get(key) != value and not key.endswith("dropout"):
-                raise ConfigError(f"{name}.{key} is {value!r} in the model to begin with; leave it out")
+        for key, value in before[name].items():
+            if now[name].get(key) != value and key not in _FREE and not key.endswith("dropout"):
+                raise ConfigError(f"{name}.{key} is {value!r} in this model; leave it out")
     return options
 
 

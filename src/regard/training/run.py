@@ -6,6 +6,7 @@ The run folder stands beside the model, `fr-en.run` beside `fr-en.regard`:
 |------------------|------------------------------------------------------------------------|
 | `run.json`       | what was asked for, the effective configuration, what was counted      |
 | `data/`          | tokenizers, stores, validation pairs                                   |
+| `start.regard`   | the model it began with, if any                                        |
 | `log.jsonl`      | loss and validation of every update; the same after any interruption   |
 | `times.jsonl`    | the clock                                                              |
 | `*.checkpoint`   | the newest two states of the training                                  |
@@ -33,6 +34,7 @@ import regard
 from regard.align import Reading
 from regard.corpus.batches import Batches
 from regard.corpus.inspect import check_rules
+from regard.corpus.language_codes import matches
 from regard.corpus.parallel import num_cores
 from regard.corpus.read import Corpus, open_corpus
 from regard.doctor import probe_precisions
@@ -60,6 +62,7 @@ from regard.training.workers import choose_num_workers
 from regard.translate import Translator
 
 _BUDGET = ("steps", "seconds")
+_START_FILE = "start.regard"
 _BEAM_SIZE = 5
 _LEAST_LONG = 32  # tokens of a source that is never too long, even if validation had shorter ones only
 _SAMPLE_PIECES = 12  # sentences of about this length show best what a model does
@@ -107,7 +110,7 @@ class Request:
             "options": {name: dict(section) for name, section in self.options.items()},
             "seed": self.seed,
             "keep": list(self.keep_rules),
-        } | ({} if self.start is None else {"start": _file_hash(locate(self.start))})
+        } | ({} if self.start is None else {"start": _file_hash(locate(self.start))["sha256"]})
 
 
 @dataclass(frozen=True)
@@ -202,6 +205,9 @@ def _begin(request: Request, start: ModelFile | None, material: Material, stages
             progress,
             with_links=options.train.guidance > 0,
         )
+    if request.start is not None:  # the run is to know it when the file is gone, or another
+        with writing(folder / _START_FILE) as (stream,):
+            stream.write(locate(request.start).read_bytes())
     facts = load_prepared(folder / "data").facts
     num_threads = min(torch.get_num_threads(), num_cores())
     _write_json(
@@ -213,7 +219,7 @@ def _begin(request: Request, start: ModelFile | None, material: Material, stages
             "regard": regard.__version__,
             "languages": [facts.source_language, facts.target_language],
             "preset": name,
-            "start": None if start is None else asked["start"] | {"card": start.card},
+            "start": None if start is None else {"sha256": asked["start"], "card": start.card},
             "threads": num_threads,
             "workers": choose_num_workers(num_threads, options.batch.batch_tokens),
             "request": asked,
@@ -243,7 +249,7 @@ def _learn(
         trainer.restore(checkpoint)
     else:
         if request.start is not None:
-            trainer.begin_with(load_model(request.start).weights)
+            trainer.begin_with(load_model(folder / _START_FILE).weights)
         trainer.progress.seconds = time.monotonic() - started
     step, trainer.progress.seconds = processes.tell_all((trainer.progress.step, trainer.progress.seconds))
     if step != trainer.progress.step:
@@ -279,7 +285,9 @@ def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> Non
     """Say what will be trained on what."""
     facts, step = about["facts"], trainer.progress.step
     removed = ", ".join(f"{rule} {count:,}" for rule, count in facts["num_removed"].items())
+    began = about.get("start")
     lines = [
+        *(["begins with the weights of a trained model"] if began else []),
         f"{facts['num_pairs']:,} pairs to train on, {facts['num_validation_pairs']:,} to validate on, of "
         f"{facts['num_read']:,} read",
         f"left out: {sum(facts['num_removed'].values()):,} with problems"
@@ -295,7 +303,7 @@ def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> Non
     for line in lines:
         display.note(line)
     if not step:
-        for finding in about_data(trainer.prepared.facts):
+        for finding in about_data(trainer.prepared.facts, from_nothing=not began):
             display.note(f"{finding.cause}; {finding.advice}")
 
 
@@ -312,7 +320,7 @@ def _finish(request: Request, device: torch.device, end: dict[str, Any], stages:
     folder = request.folder
     about, prepared = _read_json(folder / RUN_FILE), load_prepared(folder / "data")
     options = options_of(about["config"])
-    known = None if request.start is None else load_model(request.start).reading
+    known = None if request.start is None else load_model(folder / _START_FILE).reading
     best = _with_habits(load_model(folder / "best.regard"), prepared, options, known)
     sources = [source for source, _ in prepared.validation]
     references = [target for _, target in prepared.validation]
@@ -430,18 +438,28 @@ def _chosen_options(request: Request, start: ModelFile | None, num_words: int) -
                 f"the design of {request.start} is kept; leave --preset {request.preset} or --from out"
             )
         name = str(start.card.get("preset") or start.options.kind)
-        return name, continued_options(start.config, request.options, request.seed)
+        try:
+            return name, continued_options(start.options, start.config, request.options, request.seed)
+        except ConfigError as error:
+            raise ConfigError(f"--from {request.start}: {error}") from error
     name = request.preset or choose_preset(num_words, _said_train(request).get("seconds"))
     return name, effective_options(name, num_words, request.options, request.seed)
 
 
 def _open_material(request: Request, start: ModelFile | None) -> Material:
-    source, target = request.source_language, request.target_language
+    languages = [request.source_language, request.target_language]
     if start is not None:
-        source, target = source or start.source_language, target or start.target_language
+        known = start.source_language, start.target_language
+        for given, its in zip(languages, known, strict=True):
+            if given is not None and its is not None and not matches(given, its):
+                raise ConfigError(
+                    f"--from {request.start}: the model translates {' to '.join(map(str, known))}, and "
+                    f"{given!r} was given; leave it out"
+                )
+        languages = [given or its for given, its in zip(languages, known, strict=True)]
 
     def opened(paths: Sequence[Path]) -> Corpus:
-        return open_corpus(paths, source, target)
+        return open_corpus(paths, *languages)
 
     check_rules(request.keep_rules)
     for corpus in request.corpora:
