@@ -1,6 +1,7 @@
 """Models of the package: named wherever a file can be, and never in the way of one."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,20 @@ def test_info_lists_them_and_tells_of_one(package, call):
         assert told in out
     code, out, _ = call("info", "--json")
     assert code == 0 and list(json.loads(out)) == sorted(NAMES)
+
+
+def test_info_credits_what_a_model_began_with(package, call):
+    first = load_model(package / "fr-en.regard")
+    middle = {
+        "name": "fr-en",
+        "training": {"step": 1200, "seconds": 600.0},
+        "credits": ["somebody", "another"],
+    }
+    card = {"start": {"sha256": "0", "card": middle}, "training": {"step": 50, "seconds": 60.0}}
+    save_model(package / "mine.regard", replace(first, card=card))
+    code, out, _ = call("info", "mine")
+    assert code == 0 and "training     50 updates, 1 minutes" in out
+    assert "began with   fr-en: 1,200 updates, 10 minutes" in out and "credits      somebody" in out
 
 
 def test_a_file_of_the_user_comes_first(package, call):

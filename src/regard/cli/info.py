@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,7 @@ def _rows(path: Path, model: "ModelFile") -> list[tuple[str, str]]:
     for row in (_data, _training, _bleu, _signature, _chrf, _made):
         with contextlib.suppress(KeyError, TypeError, ValueError):  # a card is what its writer made of it
             rows.append(row(card))
-    for some in (_tests, _credits, _limits):
+    for some in (_began, _tests, _credits, _limits):
         with contextlib.suppress(KeyError, TypeError, ValueError):
             rows += some(card)
     return rows
@@ -129,6 +130,22 @@ def _made(card: dict[str, Any]) -> tuple[str, str]:
     return "made", f"{card['created']} by regard {card.get('regard', '?')}"
 
 
+def _began(card: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what the model began with, and what that began with."""
+    rows: list[tuple[str, str]] = []
+    for before in _before(card):
+        name, (_, training) = before.get("name") or "a model", _training(before)
+        rows.append(("" if rows else "began with", f"{name}: {training}"))
+    return rows
+
+
+def _before(card: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the cards of the models that a model began with, the last first."""
+    while start := card.get("start"):
+        card = start["card"]
+        yield card
+
+
 def _tests(card: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("" if place else "tests", f"{name}: BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f}")
@@ -137,7 +154,8 @@ def _tests(card: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _credits(card: dict[str, Any]) -> list[tuple[str, str]]:
-    return [("" if place else "credits", str(line)) for place, line in enumerate(card["credits"])]
+    lines = dict.fromkeys(line for one in (card, *_before(card)) for line in one.get("credits", ()))
+    return [("" if place else "credits", str(line)) for place, line in enumerate(lines)]
 
 
 def _limits(card: dict[str, Any]) -> list[tuple[str, str]]:
