@@ -51,8 +51,8 @@ def builds_trains_and_translates(options):
     assert -chosen_BT[real_BT].sum().item() == pytest.approx(loss, rel=1e-4)
 
 
-def test_there_are_fifteen_looks_in_each_order_and_two_designs_without():
-    assert len(LOOKS) == 15 + 2 * 15 + 2
+def test_there_are_eighteen_looks_in_each_order_and_two_designs_without():
+    assert len(LOOKS) == 18 + 2 * 18 + 2
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=str)
