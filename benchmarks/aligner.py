@@ -165,7 +165,7 @@ def fast_align(pairs: PairFile, flipped: bool, num_gold: int) -> list[frozenset[
     all_blocks, gold_places = [], {}
     first_pair = 0
     for source, target in pairs:
-        for block in blocks(*((target, source) if flipped else (source, target)), max_words=400):
+        for block in blocks(*((target, source) if flipped else (source, target))):
             for row, pair in enumerate(block.pairs_B.tolist()):
                 if first_pair + pair < num_gold:
                     gold_places[len(all_blocks), row] = first_pair + pair

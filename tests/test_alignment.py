@@ -394,6 +394,7 @@ def test_gold_of_a_line_a_sentence_is_read(tmp_path):
         GoldLinks(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))
     ]
     assert gold[0].flipped().possible == {(0, 0), (2, 1), (1, 3)}
+    assert read_gold(gold_file(tmp_path, "\ufeff0-0\n")) == read_gold(gold_file(tmp_path, "0-0\n"))
 
 
 def test_gold_of_a_line_a_link_is_read(tmp_path):

@@ -168,13 +168,29 @@ def test_one_pair_is_drawn(call, folder, tmp_path):
     )
 
 
-def test_blank_lines_and_models_without_attention_have_no_links(call, folder, tmp_path):
-    (tmp_path / "b.fr").write_text("il pleut\n\n  \nil\n", "utf-8")
-    (tmp_path / "b.en").write_text("it rains\nit\n\n\n", "utf-8")
+def test_blank_lines_have_no_links(call, folder, tmp_path):
+    (tmp_path / "b.fr").write_text("il pleut\n\n  \nil\n\u200b\u00ad\n", "utf-8")
+    (tmp_path / "b.en").write_text("it rains\nit\n\n\nit\n", "utf-8")
     code, out, _ = call(folder / "there.regard", tmp_path / "b.fr", tmp_path / "b.en")
-    assert code == 0 and [bool(line) for line in out.split("\n")[:-1]][1:] == [False] * 3
-    code, out, _ = call(folder / "blind.regard", tmp_path / "b.fr", tmp_path / "b.en")
-    assert (code, out) == (0, "\n\n\n\n")
+    assert code == 0 and [bool(line) for line in out.split("\n")[:-1]][1:] == [False] * 4
+
+
+def test_of_two_models_what_they_agree_on_is_drawn():
+    there, back = Translator.of(model_file()), Translator.of(model_file(seed=1, flipped=True))
+    (source, target) = PAIRS[3]
+    (forward,), (backward,) = align_pairs([(source, target)], there), align_pairs([(target, source)], back)
+    (agreed,) = align_pairs([(source, target)], there, back)
+    assert np.allclose(agreed.weights_TS, np.sqrt(forward.weights_TS * backward.weights_TS.T))
+    (ruled,) = align_pairs([(source, target)], there, back, "intersection")
+    assert {(int(s), int(t)) for t, s in zip(*np.nonzero(ruled.weights_TS), strict=True)} == ruled.links
+
+
+def test_a_very_long_pair_is_told_and_has_no_links(call, tmp_path):
+    (tmp_path / "b.fr").write_text("il pleut\n" * 3 + "il " * 401 + "\n", "utf-8")
+    (tmp_path / "b.en").write_text("it rains\n" * 4, "utf-8")
+    code, out, err = call(tmp_path / "b.fr", tmp_path / "b.en")
+    assert code == 0 and [bool(line) for line in out.split("\n")[:-1]] == [True] * 3 + [False]
+    assert "1 pairs are over 400 words" in err
 
 
 def test_spaces_and_letters_that_are_cleaned_keep_their_places():
@@ -206,6 +222,7 @@ MISTAKES = {
     "no links": (("a.fr", "a.en", "--given", "a.en"), "is not a link"),
     "a picture of nothing": (("a.fr", "a.en", "--given", "links", "--svg", "x.svg"), "--draw"),
     "not UTF-8": (("latin", "latin"), "not UTF-8"),
+    "no attention": (("blind.regard", "a.fr", "a.en"), "has no attention"),
 }
 
 
@@ -285,3 +302,5 @@ def test_a_pair_too_long_is_named_by_its_line():
     pairs = [("il pleut", "it rains")] * 600 + [("", "")] * 3 + [("a " * 40, "a")]
     with pytest.raises(SourceError, match="pair 604 has"):
         list(align_pairs(pairs, model))
+    with pytest.raises(SourceError, match="pair 12 has"):
+        list(align_pairs(pairs[-1:], model, first_number=12))

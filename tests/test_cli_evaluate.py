@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import regard
 from regard.cli import run
 
 GOLDEN = Path(__file__).parent / "golden" / "model-1.regard"
@@ -123,6 +124,16 @@ def test_search_options_reach_the_search(call):
         GOLDEN, "test.fr", "test.en", "--set", "beam_size=2", "--set", "length_penalty=0.3", "--json", "-"
     )
     assert code == 0 and json.loads(out)["search"] == {"beam_size": 2, "length_penalty": 0.3}
+
+
+def test_bare_models_try_nothing_again(call):
+    plain = [one.text for one in regard.load(GOLDEN).translate(SOURCES, guard=False)]
+    code, out, _ = call(GOLDEN, "test.fr", "test.en", "--no-guard", "--json", "-")
+    found = json.loads(out)
+    assert code == 0 and found["guard"] is False
+    assert [one["translations"][0]["text"] for one in found["sentences"]] == plain
+    _, out, _ = call(GOLDEN, "test.fr", "test.en", "--no-guard")
+    assert "Models bare" in out
 
 
 def test_a_report_is_a_folder_of_three_files(call):

@@ -38,6 +38,7 @@ from regard.sample import generate  # noqa: E402
 from regard.text.words import words  # noqa: E402
 from regard.training.recipes import effective_options  # noqa: E402
 from regard.training.run import CorpusFiles  # noqa: E402
+from regard.translate import Translator  # noqa: E402
 
 SMALL = {
     "tokenizer": {"vocab_size": 400},
@@ -197,6 +198,9 @@ def test_what_was_found_is_measured_on_the_pairs_set_aside(two):
     fixed, additive = found.rungs
     assert [one.num_updates for one in found.rungs] == [6, 6] and found.budget.steps_each == 6
     assert found.is_held_out and found.num_gold == 5
+    bare = load_model(folder / "models" / "bahdanau.regard")
+    said = Translator.of(replace(bare, split_above=None)).translate(found.evaluation.sources, guard=False)
+    assert found.evaluation.system("bahdanau").texts == tuple(one.text for one in said)
     data = json.loads((folder / "models" / "bahdanau.run" / "data" / "data.json").read_text("utf-8"))
     assert list(found.evaluation.sources) == [source for source, _ in data["validation"]]
     assert fixed.entropy is None and fixed.aer is None and fixed.heat_map is None
@@ -349,6 +353,7 @@ def call(*words):
         (["--steps", "1", "--valid", "none.fr", "none.en"], "none.fr"),
         (["--steps", "1", "--gold", "gold.fr", "some.en", "gold.align"], "some.en"),
         (["--steps", "1", "--gold", "some.fr", "some.en", "gold.align"], "gold.align"),
+        (["--steps", "1", "--gold", "gold.en", "gold.fr", "gold.align", "--reversed"], "the other way round"),
         (["--steps", "1", "--device", "abacus"], "abacus"),
         (["--steps", "0"], "steps"),
     ],

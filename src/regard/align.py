@@ -205,7 +205,7 @@ def read_gold(
     them are an error, and so is a file for another number of sentences.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"{path}: cannot be read ({error}); gold alignments are plain UTF-8 text") from None
     by_row = any(lines) and bool(_GOLD_ROW.fullmatch(next(line for line in lines if line).strip()))

@@ -13,7 +13,8 @@ from regard.draw.heatmap import HeatMap, heat_maps_svg
 from regard.draw.labels import printable
 from regard.draw.notebook import mime_bundle
 from regard.draw.terminal import USUAL_WIDTH, heat_map_lines
-from regard.text.normalize import trace_normalize
+from regard.errors import ConfigError
+from regard.text.normalize import normalize, trace_normalize
 from regard.text.words import Span, match_pieces, words
 from regard.translate import Translator
 
@@ -26,8 +27,8 @@ Cut = Literal["spaces", "words"]
 class Alignment:
     """Two texts and which of their words belong together, words as characters of each text.
 
-    `weights_TS` says how much of each target word came from each source word: those of the forward model, or
-    of an alignment that knows no weights 1 for each link.
+    `weights_TS` says how much of each target word came from each source word: by the model, by the geometric
+    mean of two, or, where links are all that is known, 1 for each link.
     """
 
     source: str
@@ -70,28 +71,31 @@ def align_pairs(
     backward: Translator | None = None,
     how: Symmetrisation | None = None,
     cut: Cut = "spaces",
+    first_number: int = 1,
 ) -> Iterator[Alignment]:
     """Yield the alignment of each pair, a source and its translation, however many there are.
 
     `backward` translates from the target language to the source language; with both, two words are linked
     if both models together give them enough weight, or, with `how`, the two alignments become one by a rule.
-    A pair with a blank side has no links.
+    A pair with a blank side has no links. Errors name pairs by their numbers, the first by `first_number`.
     """
-    left, num_done = iter(pairs), 0
+    left = iter(pairs)
     while chunk := list(islice(left, _CHUNK)):
-        there = _forced(forward, chunk, num_done)
+        there = _forced(forward, chunk, first_number)
         turned = [(target, source) for source, target in chunk]
-        back = None if backward is None else _forced(backward, turned, num_done)
-        num_done += len(chunk)
+        back = None if backward is None else _forced(backward, turned, first_number)
+        first_number += len(chunk)
         for number, (source, target) in enumerate(chunk):
             spans = cut_words(source, cut), cut_words(target, cut)
             links, weights_TS = _links(there[number], *spans)
             if back is not None:
                 flipped, weights_ST = _links(back[number], *spans[::-1])
-                if how is None:
-                    links = agreed_links(weights_TS, weights_ST.T)
-                else:
+                if how is not None:
                     links = symmetrise(links, {(b, a) for a, b in flipped}, how)
+                    yield drawn_links(source, target, links, cut)
+                    continue
+                links = agreed_links(weights_TS, weights_ST.T)
+                weights_TS = np.sqrt(weights_TS * weights_ST.T)
             yield Alignment(source, target, *spans, frozenset(links), weights_TS)
 
 
@@ -114,19 +118,23 @@ class _Forced:
 
 
 def _forced(
-    translator: Translator, pairs: Sequence[tuple[str, str]], num_before: int
+    translator: Translator, pairs: Sequence[tuple[str, str]], first_number: int
 ) -> list[_Forced | None]:
     """Return the pairs as the model sees them, None for one with a blank side."""
-    whole = {number: pair for number, pair in enumerate(pairs, num_before + 1) if all(map(str.strip, pair))}
+    whole = {number: pair for number, pair in enumerate(pairs, first_number) if all(map(normalize, pair))}
     sources, targets = [source for source, _ in whole.values()], [target for _, target in whole.values()]
     said = iter(translator.force(sources, targets, numbers=list(whole)))
     tokenizer = translator.tokenizers.target
     found: list[_Forced | None] = []
-    for source, target in pairs:
-        if not (source.strip() and target.strip()):
+    for number, (_, target) in enumerate(pairs, first_number):
+        if number not in whole:
             found.append(None)
             continue
         (part,) = next(said).parts
+        if not part.attention_TS.shape[1]:
+            raise ConfigError(
+                "this model has no attention to align by; take another, or none at all: the statistical one"
+            )
         # In the text that was given: what a translation says for an unknown word is another one.
         clean = trace_normalize(target)
         spans = tokenizer.spans(tokenizer.encode_batch([clean.text])[0].tolist(), clean.text)
@@ -138,7 +146,7 @@ def _links(
     forced: _Forced | None, source_words: Sequence[Span], target_words: Sequence[Span]
 ) -> tuple[frozenset[Link], Floats]:
     """Return the links of a pair and their weights."""
-    if forced is None or not forced.attention_TS.shape[1]:
+    if forced is None:
         return frozenset(), np.zeros((len(target_words), len(source_words)), np.float32)
     said_TS = forced.attention_TS[: len(forced.target_spans)]  # without `</s>`
     source = match_pieces(forced.source_spans, source_words)

@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 
 from regard.align import Link, Symmetrisation, agreed_links, symmetrise
-from regard.aligner.pairs import MAX_LEARNT_WORDS, Block, PairFile, WordIds, WordPair, blocks
+from regard.aligner.pairs import MAX_WORDS, Block, PairFile, WordIds, WordPair, blocks
 from regard.aligner.posteriors import MAX_JUMP, Doubles, Posteriors, hmm, ibm1
 from regard.aligner.table import TABLE_BITS, TableKeys
 from regard.contract import Floats, Ids, Ragged
@@ -113,7 +113,7 @@ class _Direction:
         log_prob, num_said = 0.0, 0
         for source, target in pairs:
             sides = (target, source) if self.flipped else (source, target)
-            for block in blocks(*sides, max_words=MAX_LEARNT_WORDS):
+            for block in blocks(*sides):
                 keys_MS = _keys(self.keys, block)
                 found = _posteriors(self.parameters, block, keys_MS, round_)
                 worth = np.flatnonzero(found.words_MS.ravel() > _NEGLIGIBLE)
@@ -351,7 +351,7 @@ def _learn(
         file.fill(pairs, lambda done: tell("reading", done, 0))
         if file.num_pairs == sum(file.skipped.values()):
             raise CorpusError(
-                f"of {file.num_pairs:,} pairs none has words on both sides and at most {MAX_LEARNT_WORDS}; "
+                f"of {file.num_pairs:,} pairs none has words on both sides and at most {MAX_WORDS}; "
                 "there is nothing to learn word alignments from"
             )
         directions = [_Direction.make(file, flipped, table_bits) for flipped in ways]

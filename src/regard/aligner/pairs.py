@@ -13,7 +13,8 @@ from regard.contract import Ids, Ragged
 
 WordPair = tuple[Sequence[str], Sequence[str]]  # the words of a source and of its translation
 
-MAX_LEARNT_WORDS = 400  # a side longer than this is hardly one sentence, and costs the square of its length
+MAX_WORDS = 400  # a side longer than this is hardly one sentence, and costs the square of its length
+TOO_LONG = f"over {MAX_WORDS} words"
 _MAX_VOCABULARY = 1 << 20  # words beyond share numbers, so that a corpus of any size fits
 _WRITTEN_PAIRS = 2000  # at a time, for words are many small objects
 _READ_WRITES = 50  # are read back together: of 100,000 pairs many have the same length
@@ -94,14 +95,12 @@ class Block:
         return [start + row for start, end in pairwise(self.starts) if start + row < end]
 
 
-def blocks(given: Ragged, said: Ragged, max_words: int | None = None) -> Iterator[Block]:
-    """Yield all pairs in blocks, but those with an empty side or one of more than `max_words` words."""
+def blocks(given: Ragged, said: Ragged) -> Iterator[Block]:
+    """Yield all pairs in blocks, but those with an empty side or one of more than MAX_WORDS."""
     lengths_B, steps_B = given.lengths_B, said.lengths_B
     given_starts, said_starts = np.cumsum(lengths_B) - lengths_B, np.cumsum(steps_B) - steps_B
     order = np.lexsort((-steps_B, lengths_B))
-    keep = (lengths_B > 0) & (steps_B > 0)
-    if max_words is not None:
-        keep &= (lengths_B <= max_words) & (steps_B <= max_words)
+    keep = (np.minimum(lengths_B, steps_B) > 0) & (np.maximum(lengths_B, steps_B) <= MAX_WORDS)
     order = order[keep[order]]
     sorted_lengths = lengths_B[order]
     first = 0
@@ -155,8 +154,8 @@ class PairFile:
                 self._written.append((len(chunk), len(sources), len(targets)))
                 empty = (lengths == 0).any(axis=1)
                 self.skipped["empty side"] += int(empty.sum())
-                too_long = (lengths > MAX_LEARNT_WORDS).any(axis=1)
-                self.skipped[f"over {MAX_LEARNT_WORDS} words"] += int((too_long & ~empty).sum())
+                too_long = (lengths > MAX_WORDS).any(axis=1)
+                self.skipped[TOO_LONG] += int((too_long & ~empty).sum())
                 self.num_pairs += len(chunk)
                 if on_progress is not None:
                     on_progress(self.num_pairs)

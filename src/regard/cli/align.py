@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> None:
     if model is None:  # the aligner learns from all pairs, and links that are given stand line by line
         found = next(islice(_aligned(options, model, pairs, cut), place, None))
     else:
-        found = next(_aligned(options, model, islice(pairs, place, place + 1), cut))
+        found = next(_aligned(options, model, islice(pairs, place, place + 1), cut, options.draw))
     _draw(found, options.svg)
 
 
@@ -171,7 +171,11 @@ def _refuse_useless_flags(options: argparse.Namespace, model: Path | None) -> No
 
 
 def _aligned(
-    options: argparse.Namespace, model: Path | None, pairs: Iterable[tuple[str, str]], cut: "Cut"
+    options: argparse.Namespace,
+    model: Path | None,
+    pairs: Iterable[tuple[str, str]],
+    cut: "Cut",
+    first_number: int = 1,
 ) -> Iterator["Alignment"]:
     """Yield the alignments, however they are found."""
     from regard.aligning import align_pairs, drawn_links
@@ -193,7 +197,7 @@ def _aligned(
     from regard.translate import Translator
 
     back = None if options.back is None else Translator.open(options.back)
-    yield from align_pairs(pairs, Translator.open(model), back, options.how, cut)
+    yield from align_pairs(pairs, Translator.open(model), back, options.how, cut, first_number)
 
 
 def _statistically(
@@ -214,10 +218,17 @@ def _statistically(
 def _learnt(options: argparse.Namespace, pairs: Iterable[tuple[str, str]], cut: "Cut") -> "TwoWayAligner":
     """Return the statistical aligner of these pairs and those of --train."""
     from regard.aligner.learn import learn_both
+    from regard.aligner.pairs import TOO_LONG
 
     more = (pair for source, target in options.train for pair in _Pairs(source, target))
     with progress() as show:
-        return learn_both((_words(pair, cut) for pair in chain(pairs, more)), on_progress=show)
+        aligner = learn_both((_words(pair, cut) for pair in chain(pairs, more)), on_progress=show)
+    if num_long := aligner.skipped[TOO_LONG]:
+        print(
+            f"regard: {num_long:,} pairs are {TOO_LONG}: they teach nothing and have no links",
+            file=sys.stderr,
+        )
+    return aligner
 
 
 def _words(pair: tuple[str, str], cut: "Cut") -> tuple[list[str], list[str]]:

@@ -47,6 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count words here, in the target side of the training data, and not in the references",
     )
     add_search(parser)
+    parser.add_argument(
+        "--no-guard",
+        action="store_true",
+        help="measure models bare: try nothing again and split no long source",
+    )
     parser.add_argument("--lower", action="store_true", help="compare in small letters")
     parser.add_argument(
         "--tokenized", action="store_true", help="take words as the files have them, between spaces"
@@ -101,6 +106,7 @@ def run(options: argparse.Namespace) -> None:
             source_language=texts.source_language,
             target_language=texts.target_language,
             train_counts=counts,
+            guard=not options.no_guard,
             heat_maps=options.report is not None,
             on_progress=show,
             **search,

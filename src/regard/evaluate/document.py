@@ -102,7 +102,8 @@ class Difference:
 class Evaluation:
     """One or more systems on one test set; a notebook shows its tables and figures.
 
-    `compared` says how words and letters were compared, `counted` where the frequencies come from.
+    `compared` says how words and letters were compared, `counted` where the frequencies come from, `guard`
+    whether models tried again what looked wrong and split what was long.
     """
 
     sources: tuple[str, ...] = field(repr=False)
@@ -116,6 +117,7 @@ class Evaluation:
     num_trials: int
     seed: int
     search: dict[str, Any]
+    guard: bool
 
     def system(self, name: str) -> System:
         """Return the system of a name."""
@@ -134,6 +136,7 @@ class Evaluation:
             "num_trials": self.num_trials,
             "seed": self.seed,
             "search": dict(self.search),
+            "guard": self.guard,
             "systems": [
                 {
                     one.name: _plain(getattr(system, one.name))

@@ -40,6 +40,7 @@ def evaluate(
     source_language: str | None = None,
     target_language: str | None = None,
     train_counts: Counter[str] | None = None,
+    guard: bool = True,
     num_resamples: int = NUM_RESAMPLES,
     num_trials: int = NUM_TRIALS,
     seed: int = SEED,
@@ -53,6 +54,7 @@ def evaluate(
     name. Texts are compared cased and detokenised, unless `lower` or `tokenized` says that letters or spaces
     are to be taken otherwise. Where languages are known, a model of other languages is refused.
     `train_counts` says how often words were seen (`count_words`); without it the references are counted.
+    Without the `guard` models are measured bare: nothing is tried again, and no long source is split.
     `heat_maps` keeps pictures of the sentences worth a look. `search` takes the options of that section, such
     as `beam_size=1`.
     """
@@ -62,7 +64,7 @@ def evaluate(
     named = models if isinstance(models, Mapping) else dict(zip(names_of(models), models, strict=True))
     _check(sources, references, named, given)
     show = on_progress or (lambda stage, done, total: None)
-    opened = [_open(name, model) for name, model in named.items()]  # all, before the first translates
+    opened = [_open(name, model, guard) for name, model in named.items()]  # all, before the first translates
     for one in opened:
         _check_languages(one, source_language, target_language)
     language = target_language or next((one.target_language for one in opened if one.target_language), None)
@@ -74,7 +76,7 @@ def evaluate(
 
     drafts: list[_Draft] = []
     for model in opened:
-        said = _translate(model, sources, search, show)
+        said = _translate(model, sources, {"guard": guard, **search}, show)
         likelihood = _likelihood(model, sources, references, show)
         drafts.append(replace(said, likelihood=likelihood))
     drafts += [
@@ -117,6 +119,7 @@ def evaluate(
         num_trials,
         seed,
         dict(search),
+        guard,
     )
     return _with_heat_maps(evaluation, drafts, show) if heat_maps else evaluation
 
@@ -163,10 +166,12 @@ class _Model:
     num_parameters: int | None
 
 
-def _open(name: str, model: str | Path | Translator) -> _Model:
+def _open(name: str, model: str | Path | Translator, guard: bool) -> _Model:
     if isinstance(model, Translator):
         return _Model(name, None, model, None, None, None)
     file: ModelFile = load_model(Path(model))
+    if not guard:
+        file = replace(file, split_above=None)
     num_parameters = sum(weight.size for weight in file.weights.values())
     return _Model(
         name, str(model), Translator.of(file), file.source_language, file.target_language, num_parameters
@@ -198,7 +203,7 @@ class _Draft:
     likelihood: Likelihood | None = None
 
 
-def _translate(model: _Model, sources: Sequence[str], search: Mapping[str, Any], show: Show) -> _Draft:
+def _translate(model: _Model, sources: Sequence[str], how: Mapping[str, Any], show: Show) -> _Draft:
     texts: list[str] = []
     flags: list[tuple[str, ...]] = []
     started = time.perf_counter()
@@ -208,7 +213,7 @@ def _translate(model: _Model, sources: Sequence[str], search: Mapping[str, Any],
             show(f"translating with {model.name}", first + num_done, len(sources))
 
         chunk = sources[first : first + _CHUNK_SENTENCES]
-        for one in model.translator.translate(chunk, on_progress=count, **search):
+        for one in model.translator.translate(chunk, on_progress=count, **how):
             texts.append(one.text)
             flags.append(one.flags)
     seconds = time.perf_counter() - started

@@ -48,7 +48,8 @@ def _scores(evaluation: Evaluation) -> Table:
         ("system", *columns),
         tuple(rows),
         f"{evaluation.compared}; {len(evaluation.sources):,} sentences; in brackets 95 % intervals by "
-        f"bootstrap, {evaluation.num_resamples:,} resamples. TER counts edits: less is better.",
+        f"bootstrap, {evaluation.num_resamples:,} resamples. TER counts edits: less is better."
+        + ("" if evaluation.guard else " Models bare: nothing is tried again, no long source is split."),
     )
 
 

@@ -46,6 +46,7 @@ class Gold:
     pairs: tuple[tuple[str, str], ...]
     links: tuple[GoldLinks, ...]
     cut: Cut = "spaces"
+    languages: tuple[str | None, str | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ def measure(
         test.sources,
         test.references,
         target_language=test.target_language,
+        guard=False,  # what is measured is the design
         num_resamples=num_resamples,
         num_trials=num_trials,
         on_progress=show,
@@ -202,9 +204,8 @@ def _climbed(
 ) -> Climbed:
     name = model.rung.name
     translator = Translator.of(load_model(model.path))
-    (said,) = translator.translate([sentence])
+    (said,) = translator.translate([sentence], guard=False)
     heat_map: HeatMap | None = None
-    # What was copied, such as a number, has a place that it came from in a model without attention too.
     if model.rung.has_attention and said.attention_TS.size and said.words:
         heat_map = HeatMap(
             name,

@@ -24,14 +24,12 @@ def check_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise OutputError(f"{folder}: is a file; name a folder for the report")
     known = {MODELS, _JSON, *(file_name(*one) for one in product(LANGUAGES, _WRITERS))}
-    foreign = [one.name for one in folder.iterdir() if one.name not in known and not _is_leftover(one)]
+    foreign = [one.name for one in folder.iterdir() if one.name not in known and not _is_hidden(one)]
     models = folder / MODELS
     if models.exists() and not foreign:
         names = {f"{rung.name}{ending}" for rung in LADDER for ending in (".regard", ".run")}
         inside = models.iterdir() if models.is_dir() else [models]
-        foreign = [
-            f"{MODELS}/{one.name}" for one in inside if one.name not in names and not _is_leftover(one)
-        ]
+        foreign = [f"{MODELS}/{one.name}" for one in inside if one.name not in names and not _is_hidden(one)]
     if not foreign and not _is_ours(folder / _JSON):
         foreign = [one.name for one in folder.iterdir() if one.name in known - {MODELS}]
     if foreign:
@@ -54,9 +52,9 @@ def write_report(lineage: Lineage, folder: Path) -> list[Path]:
     return list(texts)
 
 
-def _is_leftover(path: Path) -> bool:
-    """Return whether a file is one of ours that a killed process was writing."""
-    return path.name.startswith(".") and path.suffix in (".part", ".old")
+def _is_hidden(path: Path) -> bool:
+    """Return whether a file is hidden: one that a killed process was writing, or a file manager's own."""
+    return path.name.startswith(".")
 
 
 def _is_ours(report: Path) -> bool:

@@ -71,6 +71,8 @@ def lineage(
     )
     plan.check(ladder)
     choose_device(device)
+    if gold is not None:
+        _check_languages(plan, "the gold pairs are", gold.languages)
     given = _read_test(plan, tuple(map(Path, test))) if test else None
     trained = climb(plan, ladder, display, stages)
     measured = given or _held_out(plan, ladder)
@@ -111,24 +113,31 @@ def read_gold_pairs(
     if is_reversed:
         lengths = [(b, a) for a, b in lengths]
     found = read_gold(links, counted_from=1 if from_one else 0, lengths=lengths)
-    return Gold(pairs, tuple(one.flipped() for one in found) if is_reversed else tuple(found), cut)
+    return Gold(
+        pairs,
+        tuple(one.flipped() for one in found) if is_reversed else tuple(found),
+        cut,
+        (texts.source_language, texts.target_language),
+    )
 
 
 def _read_test(plan: Plan, paths: Sequence[Path]) -> TestSet:
     """Return the test set of the user, checked against the languages of the corpus if both are known."""
     corpus = open_corpus(plan.corpora[0].paths, plan.source_language, plan.target_language)
     texts = read_texts(paths, corpus.source_language, corpus.target_language)
-    for its, wanted in (
-        (texts.source_language, corpus.source_language),
-        (texts.target_language, corpus.target_language),
-    ):
+    _check_languages(plan, f"{paths[0]} is", (texts.source_language, texts.target_language))
+    return TestSet(texts.sources, texts.references, False, corpus.target_language or texts.target_language)
+
+
+def _check_languages(plan: Plan, what: str, languages: tuple[str | None, str | None]) -> None:
+    """Raise an error if texts are known to be in other languages than the corpus."""
+    corpus = open_corpus(plan.corpora[0].paths, plan.source_language, plan.target_language)
+    for its, wanted in zip(languages, (corpus.source_language, corpus.target_language), strict=True):
         if its is not None and wanted is not None and not matches(its, wanted):
             raise ConfigError(
                 f"the corpus is {corpus.source_language or '?'} to {corpus.target_language or '?'} and "
-                f"{paths[0]} {texts.source_language or '?'} to {texts.target_language or '?'}; give the "
-                "files the other way round"
+                f"{what} {languages[0] or '?'} to {languages[1] or '?'}; give the files the other way round"
             )
-    return TestSet(texts.sources, texts.references, False, corpus.target_language or texts.target_language)
 
 
 def _held_out(plan: Plan, ladder: Sequence[Rung]) -> TestSet:
