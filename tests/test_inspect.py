@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regard.aligner.evidence import relatedness
 from regard.corpus.checks import RULES, check_pair
 from regard.corpus.inspect import _stretches, clean, inspect
 from regard.corpus.read import open_corpus
@@ -106,6 +107,19 @@ def test_every_problem_is_found_with_its_line_and_reason(tmp_path):
     assert reasons["language"][800] == "source looks like 'de'"
     assert reasons["duplicate"][1000] == "the same as 42"
     assert report.num_pairs == 2000 and sum(report.lengths) == 2000
+
+
+def test_pairs_whose_words_do_not_belong_together_are_found_when_asked_for(tmp_path):
+    pairs = PAIRS[:2000]
+    mixed = range(50, 2000, 100)
+    for line, other in zip(mixed, (*mixed[1:], mixed[0]), strict=True):
+        pairs[line - 1] = (pairs[line - 1][0], PAIRS[other - 1][1])
+    corpus = write(tmp_path, pairs)
+    found = set(lines_by_rule(inspect(corpus, relatedness=relatedness))["mismatch"])
+    assert found <= set(mixed) and len(found) >= 8  # half of the pairs are too short to be judged
+    assert "mismatch" not in lines_by_rule(inspect(corpus))
+    few = inspect(write(tmp_path, PAIRS[:100], "few"), relatedness=relatedness)
+    assert any("fewer than 150" in note and "belong together" in note for note in few.notes)
 
 
 @pytest.mark.parametrize(

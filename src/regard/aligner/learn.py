@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from regard.contract import Floats, Ids, Ragged
 from regard.errors import CorpusError
 from regard.workers import map_batches
 
+Found = TypeVar("Found")
 Round = Literal["ibm1", "hmm"]
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and how much there is (0: unknown)."""
@@ -219,13 +220,19 @@ class Aligner:
 
     def shares(self, given: Ids, said: Ids) -> Floats:
         """Return which share of all that came from given words, and one more, are the words said (ranks)."""
-        parameters, keys = self.parameters, self.keys
-        if parameters.table is None:
-            return parameters.per_given[given] + np.zeros(len(said), np.float32)
-        counts = parameters.table[keys.given[given] ^ keys.said[said]] - np.float32(SMOOTHING)
-        met = 1 / parameters.per_given[given] - SMOOTHING * (len(parameters.null) - 1)
+        if self.parameters.table is None:
+            return self.parameters.per_given[given] + np.zeros(len(said), np.float32)
+        counts, met = self.expected(given, said)
         shares: Floats = np.clip(counts / (met + 1), 0, 1)
         return shares
+
+    def expected(self, given: Ids, said: Ids) -> tuple[Floats, Floats]:
+        """Return how often words said came from given ones, as expected, and how often any did (ranks)."""
+        parameters, keys = self.parameters, self.keys
+        assert parameters.table is not None  # after the first round
+        counts: Floats = parameters.table[keys.given[given] ^ keys.said[said]] - np.float32(SMOOTHING)
+        met: Floats = 1 / parameters.per_given[given] - SMOOTHING * (len(parameters.null) - 1)
+        return counts, met
 
     def align(self, source: Sequence[str], target: Sequence[str]) -> frozenset[Link]:
         """Return the links of one pair."""
@@ -272,13 +279,9 @@ class TwoWayAligner:
         """Yield the links of each pair, in order.
 
         Without `how`: those to which both directions together give enough (compare Liang et al. 2006, who
-        multiply the posteriors). With it: the links of each direction, symmetrised by that rule. Much work is
-        shared among processes.
+        multiply the posteriors). With it: the links of each direction, symmetrised by that rule.
         """
-        chunks = _chunks(pairs)
-        while several := list(islice(chunks, 8)):
-            for _, links in map_batches(partial(self._align_chunk, how=how), several, much=len(several) > 1):
-                yield from links
+        yield from map_chunks(partial(self._align_chunk, how=how), pairs)
 
     def _align_chunk(self, chunk: list[WordPair], how: Symmetrisation | None) -> list[frozenset[Link]]:
         both = zip(self.forward.posteriors(chunk), self.backward.posteriors(chunk), strict=True)
@@ -387,6 +390,14 @@ def _has_letter(word: str) -> bool:
 
 def _ragged(words: WordIds, sentences: Sequence[Sequence[str]]) -> Ragged:
     return Ragged.of([np.array(words.ranks(sentence), np.int64) for sentence in sentences])
+
+
+def map_chunks(work: Callable[[list[WordPair]], list[Found]], pairs: Iterable[WordPair]) -> Iterator[Found]:
+    """Yield what is found for each pair, in order; much work is shared among processes."""
+    chunks = _chunks(pairs)
+    while several := list(islice(chunks, 8)):
+        for _, found in map_batches(work, several, much=len(several) > 1):
+            yield from found
 
 
 def _chunks(pairs: Iterable[WordPair]) -> Iterator[list[WordPair]]:

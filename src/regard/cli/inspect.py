@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from regard.draw.progress import progress
 
 if TYPE_CHECKING:
-    from regard.corpus.inspect import Cleaning, Report
+    from regard.corpus.inspect import Cleaning, Relatedness, Report
 
 NAME = "inspect"
 HELP = "look a corpus over: sizes, problems with line numbers, a clean copy"
@@ -23,7 +23,7 @@ TMX, XLIFF, PO, TSV, JSONL or Parquet. All but the last may also end in .gz, .xz
 EXAMPLES = """\
 examples:
   regard inspect train.fr train.en
-  regard inspect memory.tmx --source fr --target en --clean good
+  regard inspect memory.tmx --source fr --target en --align --clean good
   regard inspect train.fr train.en --test test.fr test.en --json > report.json"""
 
 _SHOWN_LINES = 8
@@ -49,6 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="FILE",
         help="a test set that should share nothing with the corpus",
+    )
+    parser.add_argument(
+        "--align",
+        action="store_true",
+        help="learn word translations from the corpus and find pairs whose words do not belong together: "
+        "minutes for some 100,000 pairs",
     )
     parser.add_argument(
         "--clean", type=Path, metavar="OUT",
@@ -78,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
     check_rules(options.keep)
     paths = output_paths(options.clean, corpus) if options.clean else []
     with progress() as show:
-        report = inspect(corpus, test, show)
+        report = inspect(corpus, test, show, _relatedness() if options.align else None)
         cleaning = clean(corpus, report, options.clean, options.keep, show) if options.clean else None
     if options.json:
         json.dump(
@@ -92,6 +98,12 @@ def run(options: argparse.Namespace) -> None:
         print("\n".join(_report_lines(report)))
         if cleaning:
             print("\n".join(_cleaning_lines(cleaning, paths)))
+
+
+def _relatedness() -> "Relatedness":
+    from regard.aligner.evidence import relatedness
+
+    return relatedness
 
 
 def _report_lines(report: "Report") -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from regard.text.normalize import normalize
 
 # Each rule: its name and what it finds, in the order in which they are blamed for a pair.
-# The last four look at the whole corpus; see `inspect`.
+# The last five look at the whole corpus; see `inspect`.
 RULES = {
     "utf8": "bytes that are not UTF-8",
     "control": "a control character or line break inside the text",
@@ -25,6 +25,7 @@ RULES = {
     "duplicate": "the same pair stands earlier",
     "shift": "in a block whose sides are shifted against each other",
     "overlap": "a side is also in the test set",
+    "mismatch": "the words of its sides hardly translate one another in other pairs",
 }
 
 # Half a character: how the reader keeps bytes that are not UTF-8 (DC80 to DCFF), and what JSON may escape.

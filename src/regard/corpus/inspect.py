@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -33,6 +34,7 @@ from regard.errors import ConfigError, UnequalError
 from regard.text.normalize import normalize
 
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, of how much
+Relatedness = Callable[[Callable[[], Iterable[tuple[str, str]]], Progress], NDArray[np.float32]]
 
 LENGTH_BINS = (0, 5, 10, 15, 20, 30, 40, 50, 60, 80, 100)
 _CHUNK_PAIRS = 2000
@@ -41,6 +43,7 @@ _SAMPLE_BLOCKS = 150  # teach which words belong together
 _SAMPLE_CHARS = 500
 _PARALLEL_BYTES = 1 << 20  # below this, starting workers costs more than they save
 _MAX_EXAMPLES = 1000  # of each rule come with their reason
+_MISMATCH = 0.1  # of the relatedness usual in the corpus, and less, is too little
 _BIT = {rule: 1 << place for place, rule in enumerate(RULES)}
 
 
@@ -286,8 +289,16 @@ class _Reading:
             self.unequal = (error.num_source, error.num_target)
 
 
-def inspect(corpus: Corpus, test: Corpus | None = None, on_progress: Progress | None = None) -> Report:
+def inspect(
+    corpus: Corpus,
+    test: Corpus | None = None,
+    on_progress: Progress | None = None,
+    relatedness: Relatedness | None = None,
+) -> Report:
     """Return a report on a corpus; with a test set also on what it shares with it.
+
+    With `relatedness`, that of `aligner/evidence.py`, pairs whose words do not translate one another are
+    found, too.
 
     The corpus is read twice: once for every pair on its own, once for pairs among their neighbours.
     Some fifty bytes are kept for each pair, nothing else grows with the corpus.
@@ -339,6 +350,11 @@ def inspect(corpus: Corpus, test: Corpus | None = None, on_progress: Progress | 
     for shift in shifts or []:
         broken[shift.start : shift.end] |= np.uint16(_BIT["shift"])
         reasons.append((shift.start, "shift", f"source line n belongs to target line n{shift.offset:+d}"))
+
+    if relatedness and num_read - np.count_nonzero(broken & _BIT["empty"]) < MIN_PAIRS:
+        notes.append(f"words that do not belong together are not looked for in fewer than {MIN_PAIRS} pairs")
+    elif relatedness:
+        reasons += _mark_mismatches(broken, relatedness(partial(_texts, corpus), progress), notes)
 
     source_words = np.concatenate([part.source_words for part in checked])
     target_words = np.concatenate([part.target_words for part in checked])
@@ -445,6 +461,26 @@ def _find_shifts(corpus: Corpus, blocks: list[Block], workers: int, progress: Pr
     shifts = find_shifts(map_in_processes(_JudgeStretch(judges), _stretches(reading.chunks()), workers))
     progress("comparing neighbours", corpus.num_bytes, corpus.num_bytes)
     return shifts
+
+
+def _texts(corpus: Corpus) -> Iterator[tuple[str, str]]:
+    return ((pair.source, pair.target) for pair in _up_to_shorter_end(corpus))
+
+
+def _mark_mismatches(
+    broken: NDArray[np.uint16], related: NDArray[np.float32], notes: list[str]
+) -> list[tuple[int, str, str]]:
+    """Mark pairs whose sides are far less related than is usual in this corpus, and return reasons."""
+    unknown = np.isnan(related)
+    if unknown.any():
+        notes.append(f"{np.count_nonzero(unknown):,} pairs have too few words to tell a mismatch")
+    if unknown.all():
+        return []
+    usual = float(np.median(related[~unknown]))
+    found = np.flatnonzero(related < _MISMATCH * usual)
+    broken[found] |= np.uint16(_BIT["mismatch"])
+    reason = f"scores {{:.3f}}, where {usual:.3f} is usual"
+    return [(place, "mismatch", reason.format(related[place])) for place in found[:_MAX_EXAMPLES].tolist()]
 
 
 def _problems(
