@@ -143,6 +143,7 @@ LADDER = (
         {"en": "nothing but attention, in many heads", "ko": "오직 어텐션만, 여러 헤드로 씁니다"},
         "regard-small",
         "bahdanau",
+        {"num_encoder_layers": 2, "num_decoder_layers": 2},  # with four it learns too slowly for an hour
     ),
 )
 

@@ -26,7 +26,7 @@ WORDS = {
         "kept": "kept",
         "aer": "AER ↓",
         "entropy": "entropy, nats",
-        "speed": "sentences/s",
+        "speed": "sent./s",
         "none": "none",
         "unknown": "-",
         "lengths": "BLEU by length of the source",
