@@ -9,6 +9,7 @@ import pytest
 from regard.align import GoldLinks, score_links
 from regard.aligner import learn as learning
 from regard.aligner import pairs as pair_files
+from regard.aligner.evidence import evidence, relatedness
 from regard.aligner.learn import SMOOTHING, Aligner, learn_both
 from regard.aligner.pairs import PairFile, WordIds, blocks
 from regard.aligner.posteriors import MAX_JUMP, NULL_PROB, hmm, ibm1, jump_probs
@@ -344,3 +345,31 @@ def test_progress_is_told():
     told = []
     learn_both(HOUSES, table_bits=BITS, on_progress=lambda *news: told.append(news))
     assert told[0] == ("reading", 2, 0) and told[-1] == ("learning", 7, 7)
+
+
+# Evidence.
+
+
+def test_a_pair_alone_is_no_evidence_for_itself():
+    common = [(split("le chat dort ici"), split("the cat sleeps here"))] * 400
+    odd = (split("zig zag zog zug") * 2, split("ping pang pong pung") * 2)
+    twice = (split("bim bam bom bum") * 2, split("ding dang dong dung") * 2)
+    aligner = learn_both([*common, odd, twice, twice], table_bits=BITS)
+    alone, again, short = evidence(aligner, [odd, twice, (["zig"], ["ping"])])
+    assert aligner.align(*odd)  # it is linked, for nothing else explains it
+    assert 0 <= alone < again <= 1
+    assert np.isnan(short)
+
+
+def test_evidence_tells_pairs_from_mixed_ones(learnt):
+    aligner, pairs, _ = learnt
+    long = [pair for pair in pairs if min(map(len, pair)) > 15][:40]
+    right = np.array(list(evidence(aligner, long)))
+    mixed = [(source, target) for (source, _), (_, target) in zip(long, long[1:] + long[:1], strict=True)]
+    wrong = np.array(list(evidence(aligner, mixed)))
+    assert np.nanmin(right) > np.nanmax(wrong)
+
+
+def test_of_texts_that_are_too_long_or_blank_nothing_is_said():
+    texts = [("le chat dort", "the cat sleeps")] * 20 + [("a " * 500, "b " * 500), ("", "x y z")]
+    assert np.isnan(relatedness(lambda: texts)[-2:]).all()
