@@ -48,7 +48,8 @@ WORDS = {
         "are those of training, its preparation included. Kept: BLEU at 41-70 words as a share of BLEU at "
         "1-20. AER: alignment error rate against links made by hand, less is better. Entropy: how scattered "
         "the looks of a piece of the reference are, its mean over at most 200 sentences; 0 is one place. Of "
-        "many heads those are read that were found to align words. Scores are cased and detokenised.",
+        "many heads those are read that were found to align words. Scores are cased and detokenised, of the "
+        "designs alone: nothing was tried again and no long source was split.",
         "note_steps": "Paired bootstrap with {resamples:,} resamples; p is the larger of that of the "
         "bootstrap and that of approximate randomisation with {trials:,} trials. Shown: p is below 0.05 and "
         "the interval does not include zero; not corrected for several comparisons.",
@@ -90,7 +91,8 @@ WORDS = {
         "비율입니다. AER는 사람이 만든 단어 정렬과 비교한 정렬 오류율로, 낮을수록 좋습니다. 엔트로피는 참조 "
         "번역의 조각(서브워드) 하나를 만들 때 어텐션이 얼마나 흩어지는지를 최대 200문장에서 평균한 값이며, "
         "0이면 한 곳만 봅니다. 헤드가 여럿이면 단어를 정렬하는 것으로 나타난 헤드만 읽습니다. 점수는 "
-        "대소문자를 구별하고 토큰화를 되돌린 글로 계산했습니다.",
+        "대소문자를 구별하고 토큰화를 되돌린 글로 계산했습니다. 설계 자체를 재기 위해, 이상해 보이는 번역을 "
+        "다시 시도하거나 긴 원문을 나누지 않았습니다.",
         "note_steps": "대응 부트스트랩(paired bootstrap, {resamples:,}회)으로 비교했습니다. p는 "
         "부트스트랩과 근사 무작위화 검정({trials:,}회)의 값 가운데 큰 쪽입니다. p가 0.05보다 작고 구간에 "
         "0이 들어 있지 않을 때만 차이가 확인된 것으로 봅니다. 다중 비교 보정은 하지 않았습니다.",
