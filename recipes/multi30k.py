@@ -14,9 +14,9 @@ Trains with `regard train`, started again goes on, then runs `regard evaluate` o
 """
 
 import argparse
-import subprocess
-import sys
 from pathlib import Path
+
+from command import regard
 
 # After Wu et al. 2021: joint BPE of 10,000, dropout 0.3, 8,000 updates of 4,096 tokens. The rate and its way down are ours.
 TINY = (
@@ -57,11 +57,6 @@ def main() -> None:
     )
     scored = ["--tokenized"] if form == "tok" else []
     regard("evaluate", out, *files("test_2016_flickr"), "--beam", "5", *scored)
-
-
-def regard(*words: str) -> None:
-    print("regard", *words, flush=True)
-    subprocess.run([sys.executable, "-m", "regard", *words], check=True)
 
 
 if __name__ == "__main__":

@@ -124,6 +124,7 @@ def test_a_missing_file_is_not_taken_for_a_model_of_the_package(package, call):
     code, _, err = call("info", "ko-en")
     assert code == 2 and "ko-en: cannot be read" in err
     assert not names_model("ko-en") and not names_model("Nous mangeons." * 400)
+    assert not names_model("enfer") and not names_model("frein")
 
 
 @pytest.mark.parametrize("command", ["translate", "show"])

@@ -166,9 +166,12 @@ def _explained(path: Path) -> Iterator[None]:
     """Turn a failure of the file system into one line that names the file."""
     try:
         yield
+    except BrokenPipeError:  # no file, but the reader of what is printed meanwhile
+        raise
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(f"{error.filename or path}: cannot be written ({reason})") from error
+        reason, where = error.strerror or str(error), Path(error.filename or path)
+        named = path if where.suffix == ".part" else where
+        raise OutputError(f"{named}: cannot be written ({reason}); choose another place") from error
 
 
 def _read_umask() -> int:

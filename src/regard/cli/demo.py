@@ -6,14 +6,14 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
 from regard.cli.settings import add_colour, read_colour
 from regard.draw.progress import progress
-from regard.errors import ModelFileError
+from regard.errors import MissingExtraError, ModelFileError
 from regard.files import writing
 
 if TYPE_CHECKING:
@@ -84,26 +84,26 @@ def run(options: argparse.Namespace) -> None:
     page = options.out or next(path for path in _names() if not path.exists())
     colour = read_colour(options.colour)
     with writing(page) as (stream,):  # a place that cannot be written shows now, and not in a minute
-        traces = [_translate(colour), *_compare()]
-        if find_spec("torch"):
+        traces = [*_translate(colour), *_compare()]
+        try:
             traces.append(_learn(colour))
-        else:
-            _print("", "Training needs PyTorch, which is not installed: pip install 'regard[train]'.")
+        except MissingExtraError as missing_extra:
+            _print("", f"The third part is left out: {missing_extra}.")
         stream.write(rendered(traces, "html"))
     _say_what_next(page)
 
 
-def _translate(colour: "Colour") -> "Trace":
-    """Show the sentences of the papers and the courses, and return the trace of the first."""
+def _translate(colour: "Colour") -> list["Trace"]:
+    """Show the sentences of the papers and the courses."""
     from regard.trace.make import Tracer
 
     tracer = Tracer.open(_MODEL)
     size = f"{tracer.about.num_parameters / 1e6:.1f} million weights"
     _head(1, f"A Transformer of {size} translates, and shows where each word came from")
-    traces = [tracer.trace(text) for text in SENTENCES]
+    traces = [tracer.trace(text, effects=text == SHORT) for text in SENTENCES]
     for trace in traces:
         _show(trace, colour)
-    return tracer.trace(SHORT, effects=True)
+    return traces
 
 
 def _compare() -> list["Trace"]:
@@ -133,10 +133,11 @@ def _learn(colour: "Colour") -> "Trace":
     from regard.training import load_torch
     from regard.translate import Translator
 
-    learnt, test = _pairs()
-    _head(3, f"A model learns {len(learnt):,} sentence pairs of a small grammar, from nothing")
     load_torch()
     import torch
+
+    learnt, test = _pairs()
+    _head(3, f"A model learns {len(learnt):,} sentence pairs of a small grammar, from nothing")
 
     from regard.training.display import open_display
     from regard.training.loop import Stopped
@@ -154,7 +155,8 @@ def _learn(colour: "Colour") -> "Trace":
         try:
             train(request, display, progress)
         except Stopped as stopped:  # nothing of the demo is kept, so there is nothing to go on with
-            raise KeyboardInterrupt from stopped
+            how = KeyboardInterrupt() if stopped.number == SIGINT else SystemExit(128 + stopped.number)
+            raise how from stopped
         finally:
             torch.set_num_threads(num_threads)
             display.close()
@@ -227,6 +229,8 @@ def _show(trace: "Trace", colour: "Colour") -> None:
         "",
         *trace.lines(_width(), colour, title=""),
     )
+    if trace.target.flags:
+        _print("", *_indented([f"flags: {', '.join(trace.target.flags)} (docs/translating.md)"]))
 
 
 def _indented(texts: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from regard.errors import ModelFileError
 DEFAULT = "fr-en"
 ENDING = ".regard"
 _FOLDER = Path(__file__).parent
-_MISTYPED = 0.75  # as near to a name is no text
+_MISTYPED = 0.75  # with a hyphen and as near to a name is no text
 
 
 def bundled() -> dict[str, Path]:
@@ -34,7 +34,8 @@ def names_model(word: str) -> bool:
     """Whether a word of a command names a model: a file, or one of the package. One mistyped is an error."""
     if word.endswith(ENDING) or _is_file(word) or word in bundled():
         return True
-    if close := difflib.get_close_matches(word, bundled(), n=1, cutoff=_MISTYPED):
+    close = difflib.get_close_matches(word, bundled(), n=1, cutoff=_MISTYPED)
+    if close and "-" in word:
         raise ModelFileError(
             f"there is no model {word!r}; did you mean {close[0]!r}? "
             "A text so like a name can come by standard input"

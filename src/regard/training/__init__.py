@@ -12,5 +12,5 @@ def load_torch() -> None:
     os.environ.setdefault("GOMP_SPINCOUNT", "0")
     try:
         import torch  # noqa: F401 - the only heavy part, and an extra
-    except ImportError as error:
+    except (ImportError, OSError) as error:  # not there, or half of it is
         raise MissingExtraError("training", "train") from error

@@ -47,6 +47,7 @@ from regard.training.workers import Autocast, Workers
 _SAVE_SECONDS = 60
 _MAX_RESERVE = 0.2  # of the time: early translations are long and slow
 _NLL_MEMORY = 0.98  # of the running mean by which divergence is seen
+_MIN_TIMED = 10  # updates after which the time left is told: the first ones are slow
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +192,7 @@ class Trainer:
     def _run(self, log: Log | None, keep_best: Callable[[Validated], None]) -> str:
         progress = self.progress
         clock = _Clock(progress.seconds)
+        self._begun = progress.step, progress.seconds
         groups = _grouped(
             self.batches.iterate(Position(progress.epoch, progress.epoch_step)), self.options.train
         )
@@ -303,9 +305,12 @@ class Trainer:
         progress = self.progress
         share, left, total = self._share(), None, None
         if share:
-            left = progress.seconds / share - progress.seconds if self.options.train.seconds else None
             total = round(progress.step / share)
-            left = (total - progress.step) * progress.seconds / progress.step if left is None else left
+            num_made, seconds = progress.step - self._begun[0], progress.seconds - self._begun[1]
+            if self.options.train.seconds:
+                left = progress.seconds / share - progress.seconds
+            elif num_made >= _MIN_TIMED:
+                left = (total - progress.step) * seconds / num_made
         return Shown(progress.step, total, progress.epoch, loss, nll, rate, speed, progress.seconds, left)
 
     def _not_finite(self, step: int, group: Sequence[Batch]) -> str:
