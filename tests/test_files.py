@@ -2,6 +2,7 @@ import gc
 import os
 import pickle
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -91,6 +92,19 @@ def test_a_failure_is_the_only_thing_heard_of(tmp_path, name, capfd):
         raise KeyboardInterrupt
     gc.collect()
     assert capfd.readouterr().err == "" and list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_the_moment_a_file_is_made_leaves_nothing(tmp_path, monkeypatch):
+    opened = Path.open
+
+    def interrupted(self, *how):
+        opened(self, *how).close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt), writing(tmp_path / "a"):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("error", [CorpusError("a"), UnequalError("a", 1, 2), MissingExtraError("x", "y")])

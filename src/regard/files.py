@@ -5,8 +5,8 @@ import gzip
 import io
 import lzma
 import os
+import secrets
 import shutil
-import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -93,9 +93,8 @@ def writing(*paths: Path) -> Iterator[list[IO[bytes]]]:
             streams: list[IO[bytes]] = []
             for path in paths:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-                temporaries.append(Path(name))
-                raws.append(closing.enter_context(os.fdopen(handle, "wb")))
+                temporaries.append(_beside(path))  # known before it is there: a signal may come in between
+                raws.append(closing.enter_context(temporaries[-1].open("xb")))
                 streams.append(compressed(path, cast(BinaryIO, raws[-1])))
                 closing.callback(_close_quietly, streams[-1])
             yield streams
@@ -106,7 +105,6 @@ def writing(*paths: Path) -> Iterator[list[IO[bytes]]]:
                 os.fsync(raw.fileno())
         # Closed before they are renamed: some systems do not rename open files.
         for temporary, path in zip(temporaries, paths, strict=True):
-            temporary.chmod(0o666 & ~_UMASK)  # mkstemp makes files nobody else can read
             temporary.replace(path)
 
 
@@ -126,7 +124,8 @@ def _close_quietly(stream: IO[bytes]) -> None:
 
 def _remove(paths: Iterable[Path]) -> None:
     for path in paths:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it may never have been made
+            path.unlink()
 
 
 @contextlib.contextmanager
@@ -142,11 +141,11 @@ def writing_folder(path: Path, mark: str) -> Iterator[Path]:
         )
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+        temporary = _beside(path)
         old = temporary.with_suffix(".old")
         try:
+            temporary.mkdir()
             yield temporary
-            temporary.chmod(0o777 & ~_UMASK)
             if path.exists():
                 path.rename(old)
             try:
@@ -161,6 +160,11 @@ def writing_folder(path: Path, mark: str) -> Iterator[Path]:
                 shutil.rmtree(old, ignore_errors=True)
 
 
+def _beside(path: Path) -> Path:
+    """Return a name in the same folder that nothing has."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+
+
 @contextlib.contextmanager
 def _explained(path: Path) -> Iterator[None]:
     """Turn a failure of the file system into one line that names the file."""
@@ -172,12 +176,3 @@ def _explained(path: Path) -> Iterator[None]:
         reason, where = error.strerror or str(error), Path(error.filename or path)
         named = path if where.suffix == ".part" else where
         raise OutputError(f"{named}: cannot be written ({reason}); choose another place") from error
-
-
-def _read_umask() -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
-
-
-_UMASK = _read_umask()  # once: to read it is to change it, for all threads
