@@ -445,7 +445,7 @@ def test_rungs_of_other_shares_or_settings_are_refused_before_training(corpus, t
 
 def test_a_rung_that_ended_early_is_named():
     found = planted()
-    short = replace(found.rungs[0], seconds=20.0)
+    short = replace(found.rungs[0], ended_early=True)
     told = {
         language: summary(replace(found, rungs=(short, *found.rungs[1:])), language)[0].text
         for language in ("en", "ko")

@@ -28,7 +28,7 @@ class Climbed:
     `short` and `long` are BLEU on sources of 1-20 and of 41-70 words, None where the test set has none, and
     `kept` is the long one as a share of the short one, None also where that may be below 1. `entropy` is
     that of where a piece of the reference looks, in nats. A rung without attention has no `entropy`, no `aer`
-    and no `heat_map`.
+    and no `heat_map`. One whose validation no longer improved `ended_early`.
     """
 
     rung: Rung
@@ -42,6 +42,7 @@ class Climbed:
     entropy: float | None
     sample: str
     heat_map: HeatMap | None = field(repr=False)
+    ended_early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ class Lineage:
             "num_parameters": one.num_parameters,
             "num_updates": one.num_updates,
             "seconds": one.seconds,
+            "ended_early": one.ended_early,
             **{name: None if value is None else asdict(value) for name, value in estimates.items()},
             "entropy": one.entropy,
             "sentences_per_second": speed.sentences_per_second if speed else None,

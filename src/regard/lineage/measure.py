@@ -57,6 +57,7 @@ class Model:
     path: Path
     num_updates: int
     seconds: float
+    ended_early: bool
 
 
 def measure(
@@ -231,6 +232,7 @@ def _climbed(
         attention_entropy(translator, test) if model.rung.has_attention else None,
         said.text,
         heat_map,
+        model.ended_early,
     )
 
 

@@ -82,7 +82,8 @@ def lineage(
         language = _prepared(plan, ladder[0]).facts.target_language
         measured = replace(measured, target_language=language)
     models = [
-        Model(rung, one.out, one.num_updates, one.seconds) for rung, one in zip(ladder, trained, strict=True)
+        Model(rung, one.out, one.num_updates, one.seconds, one.ended_early)
+        for rung, one in zip(ladder, trained, strict=True)
     ]
     with stages() as show:
         return measure(

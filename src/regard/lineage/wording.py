@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from regard.evaluate.document import Difference, Estimate
 from regard.evaluate.scores import Interval
-from regard.lineage.document import Budget, Climbed, Lineage, includes_zero
+from regard.lineage.document import Climbed, Lineage, includes_zero
 
 LANGUAGES = ("en", "ko")
-_WHOLE_SHARE = 0.9  # of its time: training stops in time for a last validation
 _LOW_BLEU = 5.0  # below it translations share hardly more than single words with the references
 
 WORDS = {
@@ -145,7 +144,7 @@ def _budget(lineage: Lineage, language: str) -> Paragraph:
     most, least = (choose(climbed, key=lambda one: one.num_updates) for choose in (max, min))
     slowest, fastest = (choose(one.seconds for one in climbed) for choose in (max, min))
     is_one, seconds = len(climbed) == 1, budget.seconds_each
-    early = ", ".join(one.rung.title[language] for one in climbed if _ended_early(one, budget))
+    early = ", ".join(one.rung.title[language] for one in climbed if one.ended_early)
     if language == "en":
         designs = "One design was" if is_one else f"{len(climbed)} designs were"
         share = f"{budget.steps_each:,} updates" if seconds is None else _time(seconds, "en")
@@ -183,12 +182,6 @@ def _budget(lineage: Lineage, language: str) -> Paragraph:
             f"{_time(fastest, 'ko')}, 길게는 {_time(slowest, 'ko')} 걸렸습니다."
         )
     return Paragraph(said)
-
-
-def _ended_early(one: Climbed, budget: Budget) -> bool:
-    if budget.seconds_each is not None:
-        return one.seconds < _WHOLE_SHARE * budget.seconds_each
-    return budget.steps_each is not None and one.num_updates < budget.steps_each
 
 
 def _best(lineage: Lineage, language: str) -> Paragraph:

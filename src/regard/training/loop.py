@@ -44,6 +44,7 @@ from regard.training.processes import Processes
 from regard.training.validate import Validated, Validator
 from regard.training.workers import Autocast, Workers
 
+NO_BETTER = "validation has not improved"  # how the reason begins why a run ended before its time
 _SAVE_SECONDS = 60
 _MAX_RESERVE = 0.2  # of the time: early translations are long and slow
 _NLL_MEMORY = 0.98  # of the running mean by which divergence is seen
@@ -231,7 +232,7 @@ class Trainer:
             return None
         if whole == self._budget:
             return "the time is up" if train.seconds else "all updates are made"
-        return f"validation has not improved for {train.patience} times"
+        return f"{NO_BETTER} for {train.patience} times"
 
     def _share(self) -> float | None:
         """Return how much of the run is gone by."""

@@ -52,7 +52,7 @@ from regard.training.diagnose import about_data
 from regard.training.display import Display, TensorBoardDisplay, several, tensorboard_writer
 from regard.training.guide import taught_reading
 from regard.training.history import FORMAT, RESULT_FILE, RUN_FILE
-from regard.training.loop import RunOptions, Trainer
+from regard.training.loop import NO_BETTER, RunOptions, Trainer
 from regard.training.prepare import Material, Prepared, Progress, inspect_material, load_prepared, prepare
 from regard.training.processes import Processes, join_processes
 from regard.training.reading import choose_reading
@@ -123,6 +123,11 @@ class Trained:
     seconds: float
     scores: Scores
     samples: tuple[tuple[Translation, str], ...]  # translations of validation sentences, with the references
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether validation no longer improved, and not all of the budget was used."""
+        return self.reason.startswith(NO_BETTER)
 
 
 Stages = Callable[[], AbstractContextManager[Progress]]
