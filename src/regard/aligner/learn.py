@@ -231,7 +231,8 @@ class Aligner:
         parameters, keys = self.parameters, self.keys
         assert parameters.table is not None  # after the first round
         counts: Floats = parameters.table[keys.given[given] ^ keys.said[said]] - np.float32(SMOOTHING)
-        met: Floats = 1 / parameters.per_given[given] - SMOOTHING * (len(parameters.null) - 1)
+        added = np.float32(SMOOTHING * (len(parameters.null) - 1))
+        met: Floats = np.float32(1) / parameters.per_given[given] - added
         return counts, met
 
     def align(self, source: Sequence[str], target: Sequence[str]) -> frozenset[Link]:
