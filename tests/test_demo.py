@@ -35,7 +35,7 @@ def test_every_part_is_shown_and_a_page_written(brief, call):  # noqa: F811
     assert len(heads) == 3
     for text in demo.SENTENCES:
         assert text.split()[0] in out and text.split()[-1] in out
-    assert "On 5 new sentences: BLEU" in out and "alignment error rate" in out
+    assert "Of 5 new sentences it has 0 word for word (BLEU" in out and "alignment error rate" in out
     assert "Without attention" in out and "With attention" in out
     page = Path("regard-demo.html").read_text("utf-8")
     assert page.startswith("<!DOCTYPE html>") and "je suis" in page
