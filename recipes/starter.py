@@ -1,11 +1,12 @@
 """Rebuilds the models that come with the package, from their corpora to the files in `src/regard/starter`.
 
-    python recipes/starter.py ../shared/data --runs runs/starter [--only fr-en,fr-en-rnn] [--install]
+    python recipes/starter.py ../shared/data --runs runs/starter [--only fr-en,fr-en-rnn] [--share 0.01] [--install]
 
 Reads the corpora and test sets of the data folder, writes what each model learns from into the folder
 of the runs, and trains it with `regard train`; started again, it goes on. Each finished model is packed (a byte for
 a weight), measured as it ships on the test sets of the data folder, and given a card: data, credits, scores with
-signatures, limits. `--install` puts the packed files into the package.
+signatures, limits. `--install` puts the packed files into the package; `--share` gives every stage that share of its
+time, to try it all out.
 
 | model | design | time on one core |
 |---|---|---|
@@ -53,7 +54,7 @@ SETTLED = f"{TAUGHT} --set model.dropout=0 --set model.attention_dropout=0 --set
 class Stage:
     """A part of a training: how long, how, and on what; the weight of a corpus is how often an epoch sees it."""
 
-    time: str
+    minutes: int
     options: str
     corpora: tuple[tuple[str, float], ...]
 
@@ -81,15 +82,15 @@ RECIPES = (
         "fr",
         "en",
         (
-            Stage("110m", TRANSFORMER, MIXED),
-            Stage("70m", TAUGHT, EVERYDAY),
-            Stage("75m", SETTLED, TYPED_FRENCH),
+            Stage(110, TRANSFORMER, MIXED),
+            Stage(70, TAUGHT, EVERYDAY),
+            Stage(75, SETTLED, TYPED_FRENCH),
         ),
     ),
-    Recipe("en-fr", "en", "fr", (Stage("80m", TRANSFORMER, MIXED), Stage("70m", TAUGHT, EVERYDAY))),
-    Recipe("fr-en-rnn", "fr", "en", (Stage("30m", RECURRENT, MIXED),)),
-    Recipe("fr-en-fixed", "fr", "en", (Stage("30m", f"{RECURRENT} --set model.attention=none", MIXED),)),
-    Recipe("ko-en", "ko", "en", (Stage("60m", TRANSFORMER, KOREAN),), ships=False),
+    Recipe("en-fr", "en", "fr", (Stage(80, TRANSFORMER, MIXED), Stage(70, TAUGHT, EVERYDAY))),
+    Recipe("fr-en-rnn", "fr", "en", (Stage(30, RECURRENT, MIXED),)),
+    Recipe("fr-en-fixed", "fr", "en", (Stage(30, f"{RECURRENT} --set model.attention=none", MIXED),)),
+    Recipe("ko-en", "ko", "en", (Stage(60, TRANSFORMER, KOREAN),), ships=False),
 )
 
 
@@ -144,30 +145,33 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--only", default=",".join(recipe.name for recipe in RECIPES if recipe.ships))
+    parser.add_argument("--share", type=float, default=1.0, help="of the time of each stage")
     parser.add_argument("--install", action="store_true", help="put the packed models into the package")
     arguments = parser.parse_args()
     names = arguments.only.split(",")
     if unknown := set(names) - {recipe.name for recipe in RECIPES}:
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
     for recipe in (one for one in RECIPES if one.name in names):
-        train(recipe, arguments.data, arguments.runs)
+        train(recipe, arguments.data, arguments.runs, arguments.share)
         packed = pack(recipe, arguments.data, arguments.runs)
         if arguments.install:
             with writing(PACKAGE / packed.name) as (stream,):
                 stream.write(packed.read_bytes())
 
 
-def train(recipe: Recipe, data: Path, runs: Path) -> None:
+def train(recipe: Recipe, data: Path, runs: Path, share: float = 1.0) -> None:
     """Train the model, or go on with it; each stage begins with the model of the one before."""
     before: Path | None = None
     for number, stage in enumerate(recipe.stages, 1):
         is_last = number == len(recipe.stages)
         out = runs / (f"{recipe.name}.regard" if is_last else f"{recipe.name}-{number}.regard")
-        train_stage(recipe, stage, before, out, data)
+        train_stage(recipe, stage, before, out, data, share)
         before = out
 
 
-def train_stage(recipe: Recipe, stage: Stage, before: Path | None, out: Path, data: Path) -> None:
+def train_stage(
+    recipe: Recipe, stage: Stage, before: Path | None, out: Path, data: Path, share: float = 1.0
+) -> None:
     sides = recipe.source, recipe.target
 
     def files(name: str) -> list[Path]:
@@ -181,7 +185,8 @@ def train_stage(recipe: Recipe, stage: Stage, before: Path | None, out: Path, da
     for name, weight in others:
         command += ["--also", *files(name), weight]
     command += ["--valid", *files(home_of(recipe).dev)]
-    command += ["--out", out, "--time", stage.time, *stage.options.split()]
+    seconds = max(1, round(60 * stage.minutes * share))
+    command += ["--out", out, "--time", f"{seconds}s", *stage.options.split()]
     command += [] if before is None else ["--from", before]
     regard(*command)
 
