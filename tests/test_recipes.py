@@ -34,20 +34,22 @@ def write_sides(path, pairs, ending=""):
 
 def call(recipe, *words):
     command = [sys.executable, str(RECIPES / recipe), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, capture_output=True, text=True, timeout=800)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_model_of_the_package_is_made_from_corpora_to_card(pairs, tmp_path):
     pytest.importorskip("torch")
     data, runs = tmp_path / "data", tmp_path / "runs"
     for folder in ("tatoeba", "europarl"):
-        write_sides(data / folder / "fr-en.train", pairs(900), ".gz")
+        tom = ("Thomas", "Tom") if folder == "tatoeba" else ("", "")
+        train = [tuple(side.replace(*tom) for side in pair) for pair in pairs(900)]
+        write_sides(data / folder / "fr-en.train", train, ".gz")
         for part in ("dev", "test"):
-            write_sides(data / folder / f"fr-en.{part}", pairs(20))
+            write_sides(data / folder / f"fr-en.{part}", pairs(6))
     for name in ("newstest2013", "flores200.devtest"):
-        write_sides(data / "testsets" / name, pairs(10))
+        write_sides(data / "testsets" / name, pairs(4))
     write(data / "manuals" / "help.en-fr.tsv.gz", (f"{english}\t{french}" for french, english in pairs()))
     words = (data, "--runs", runs, "--only", "fr-en", "--share", "0.001")
     done = call("starter.py", *words)
@@ -71,12 +73,12 @@ def test_missing_data_are_said(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_model_of_captions_is_trained_and_scored(pairs, tmp_path):
     pytest.importorskip("torch")
     write_sides(tmp_path / "train", pairs(900), ".gz")
-    write_sides(tmp_path / "val", pairs(20))
-    write_sides(tmp_path / "test_2016_flickr", pairs(20))
+    write_sides(tmp_path / "val", pairs(6))
+    write_sides(tmp_path / "test_2016_flickr", pairs(6))
     done = call("multi30k.py", "fr-en", tmp_path, "--runs", tmp_path / "runs", "--share", "0.001")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ended after 13 updates" in done.stdout and "tok:13a" in done.stdout
