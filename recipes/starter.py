@@ -62,7 +62,7 @@ class Stage:
 
 MIXED = (("tatoeba", 1.0), ("europarl-200000", 0.3), ("manuals", 0.4))
 EVERYDAY = (("tatoeba", 1.0), ("europarl-50000", 0.4), ("manuals", 0.1))
-BROAD = (("tatoeba", 1.0), ("europarl-300000", 0.1), ("manuals", 0.1), ("named", 0.5))
+BROAD = (("tatoeba", 1.0), ("europarl-all", 0.1), ("manuals", 0.1), ("named", 0.5))
 KOREAN = (("ko-manuals", 1.0), ("ko-tatoeba", 4.0), ("ko-bible", 0.5))
 
 
@@ -203,7 +203,7 @@ def tatoeba(data: Path) -> Pairs:
     return two_files(data / "tatoeba" / "fr-en.train.fr.gz", data / "tatoeba" / "fr-en.train.en.gz")
 
 
-def europarl(data: Path, num_pairs: int) -> Pairs:
+def europarl(data: Path, num_pairs: int | None) -> Pairs:
     folder = data / "europarl"
     pairs = two_files(folder / "fr-en.train.fr.gz", folder / "fr-en.train.en.gz")
     short = (pair for pair in pairs if max(len(side.split()) for side in pair) <= EUROPARL_WORDS)
@@ -222,7 +222,7 @@ def typed(data: Path, place: int) -> Pairs:
 def named(data: Path) -> Pairs:
     """Yield the everyday sentences about Tom, each about somebody else: names are to be copied, known or not."""
     names: dict[str, None] = {}
-    for pair in europarl(data, 300_000):
+    for pair in europarl(data, None):
         # Not at the beginning, where every word has a capital; *que Tom* would be *qu'Anne*.
         french, english = (
             set(re.findall(r"(?<=[a-zà-ÿ,] )[B-DF-GJ-NP-TV-XZ][a-zà-ÿ]{2,}\b", side)) for side in pair
@@ -256,7 +256,7 @@ CORPORA: Mapping[str, Callable[[Path], Pairs]] = {
     "tatoeba": tatoeba,
     "europarl-200000": partial(europarl, num_pairs=200_000),
     "europarl-50000": partial(europarl, num_pairs=50_000),
-    "europarl-300000": partial(europarl, num_pairs=300_000),
+    "europarl-all": partial(europarl, num_pairs=None),
     "named": named,
     "typed-fr": partial(typed, place=0),
     "manuals": manuals,

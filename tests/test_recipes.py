@@ -81,4 +81,4 @@ def test_a_model_of_captions_is_trained_and_scored(pairs, tmp_path):
     write_sides(tmp_path / "test_2016_flickr", pairs(6))
     done = call("multi30k.py", "fr-en", tmp_path, "--runs", tmp_path / "runs", "--share", "0.001")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "ended after 13 updates" in done.stdout and "tok:13a" in done.stdout
+    assert "ended after 18 updates" in done.stdout and "tok:13a" in done.stdout
