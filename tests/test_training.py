@@ -256,6 +256,8 @@ def test_training_begins_with_the_weights_and_the_vocabulary_of_a_model(corpus, 
     assert any("begins with" in note for note in display.notes)
     assert not any("very small" in note for note in display.notes)
     assert model.card["start"]["sha256"] == hashlib.sha256(trained_model.read_bytes()).hexdigest()
+    so_far = load_model(request.folder / "best.regard").card
+    assert so_far["start"] == model.card["start"] and so_far["training"]["step"] == 1
 
 
 def test_a_run_that_began_with_a_model_resumes_and_is_gentler(corpus, tmp_path, trained_model):

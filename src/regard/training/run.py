@@ -273,7 +273,8 @@ def _learn(
         _tell_plan(about, trainer, display)
 
     def keep_best(validated: Validated) -> None:
-        model = _model_file(options, prepared, validated, about, {})
+        so_far = {"step": trainer.progress.step, "seconds": trainer.progress.seconds}
+        model = _model_file(options, prepared, validated, about, _origin(about) | {"training": so_far})
         save_model(folder / "best.regard", model)
 
     with ExitStack() as stack:
@@ -341,12 +342,7 @@ def _finish(request: Request, device: torch.device, end: dict[str, Any], stages:
         sources=sources,
         target_language=prepared.facts.target_language,
     )
-    card = {
-        "created": about["created"],
-        "regard": about["regard"],
-        "preset": about["preset"],
-        "start": about.get("start"),
-        "data": about["facts"],
+    card = _origin(about) | {
         "training": end,
         "validation": asdict(scores) | {"beam_size": _BEAM_SIZE},
     }
@@ -385,6 +381,17 @@ def _translator(model: ModelFile, device: torch.device) -> Translator:
     import_arrays(on_device, model.weights)
     engine = TorchEngine(on_device.to(device))
     return Translator(engine, model.tokenizers, model.reading, model.split_above, num_workers=1)
+
+
+def _origin(about: dict[str, Any]) -> dict[str, Any]:
+    """Return what the card of a model says of where it comes from, finished or not."""
+    return {
+        "created": about["created"],
+        "regard": about["regard"],
+        "preset": about["preset"],
+        "start": about.get("start"),
+        "data": about["facts"],
+    }
 
 
 def _model_file(
