@@ -242,7 +242,8 @@ def test_jsonl_is_one_object_a_line_with_its_number(call):
     assert [one["source"] for one in found] == ["il pleut.", "", "", "“le chat”"]
     assert [one["text"] for one in found] == translated("il pleut.", "", "", "“le chat”")
     assert "not UTF-8" in found[2]["error"] and "error" not in found[0]
-    (wanted,) = regard.load(GOLDEN).translate(["il pleut."], **HOW)
+    # In the same company: what is promised of others is the same tokens, not the last bit of a score.
+    wanted, *_ = regard.load(GOLDEN).translate(["il pleut.", "", "", "“le chat”"], **HOW)
     assert {key: value for key, value in found[0].items() if key != "line"} == json.loads(
         json.dumps(wanted.to_json())
     )
