@@ -210,13 +210,12 @@ def europarl(data: Path, num_pairs: int | None) -> Pairs:
     return islice(short, num_pairs)
 
 
-def typed(data: Path, place: int) -> Pairs:
-    """Yield pairs whose source (0 or 1 of them) is as people type it: no capital, often no mark at the end."""
+def typed(data: Path) -> Pairs:
+    """Yield pairs whose French is as people type it: no capital, often no mark at the end."""
     some = chain(islice(tatoeba(data), 0, None, 8), islice(europarl(data, 200_000), 0, None, 10))
-    for number, pair in enumerate(some):
-        source = pair[place][:1].lower() + pair[place][1:]
-        source = source.rstrip(" .!") if number % 2 else source
-        yield (source, pair[1]) if place == 0 else (pair[0], source)
+    for number, (french, english) in enumerate(some):
+        french = french[:1].lower() + french[1:]
+        yield french.rstrip(" .!") if number % 2 else french, english
 
 
 def named(data: Path) -> Pairs:
@@ -258,7 +257,7 @@ CORPORA: Mapping[str, Callable[[Path], Pairs]] = {
     "europarl-50000": partial(europarl, num_pairs=50_000),
     "europarl-all": partial(europarl, num_pairs=None),
     "named": named,
-    "typed-fr": partial(typed, place=0),
+    "typed-fr": typed,
     "manuals": manuals,
     "dev": dev,
     "ko-tatoeba": lambda data: two_files(
