@@ -378,13 +378,19 @@ def test_effects_show_their_sign_without_colour():
 
 def test_columns_that_do_not_fit_come_below():
     drawn = chart(np.eye(2, 5), ["a", "b"], "vwxyz", title="t")
-    assert heat_map_lines(drawn, 6) == ["t", "colum…", "  v w", "a ██", "b   ██", "colum…", "  x y", "a", "b", "colum…", "  z", "a", "b"]  # fmt: skip
+    assert heat_map_lines(drawn, 6) == ["t", "colum…", "  v w", "a ██", "b   ██", "colum…", "  x y", "colum…", "  z"]  # fmt: skip
     lines = heat_map_lines(chart(np.eye(3, 50)), 40)
     assert [line for line in lines if line.startswith("columns")] == [
         "columns 1-17",
         "columns 18-34",
         "columns 35-50",
     ]
+
+
+def test_a_block_has_the_rows_that_look_there():
+    weights = [[1.0, 0, 0, 0], [0.5, 0, 0, 0.5], [0, 0, 0, 1.0], [0.05, 0.05, 0.05, 0.05]]
+    drawn = chart(weights, "abcd", "wxyz", title="t")
+    assert heat_map_lines(drawn, 6) == ["t", "colum…", "  w x", "a ██", "b ▓▓", "d", "colum…", "  y z", "b   ▓▓", "c   ██"]  # fmt: skip
 
 
 def test_upright_names_keep_their_marks_and_are_cut():

@@ -115,7 +115,7 @@ class Batches:
         """The number of pairs in an epoch, those left out for their length counted."""
         return int(self._epoch_ends[-1])
 
-    def iterate(self, start: Position = Position()) -> Iterator[tuple[Position, Batch]]:  # noqa: B008 - frozen
+    def iterate(self, start: Position = Position()) -> Iterator[tuple[Position, Batch]]:
         """Return batches without end from a position on, each with the position that follows it."""
         epoch, step = start.epoch, start.step
         while True:

@@ -102,9 +102,10 @@ def _flowing(entries: Sequence[str], width: int) -> list[str]:
 def heat_map_lines(chart: HeatMap, width: int, colour: Colour = "none") -> list[str]:
     """Return the lines of a heat map with its title, names upright above its columns, and its caption.
 
-    No line is wider than `width`. Columns that do not fit follow in blocks below; where not even one fits
-    there is a line that says so. Colour only adds to the shades, it never tells more than they do; effects
-    carry their sign, as shares of the largest one, which is written below.
+    No line is wider than `width`. Columns that do not fit follow in blocks below, each with the rows that
+    look there, the first also with those that look nowhere; where not even one column fits there is a line
+    that says so. Colour only adds to the shades, it never tells more than they do; effects carry their sign,
+    as shares of the largest one, which is written below.
     """
     lines = [cut(printable(chart.title), width)]
     labels, label_width = _row_labels(chart.rows, width)
@@ -122,6 +123,7 @@ def heat_map_lines(chart: HeatMap, width: int, colour: Colour = "none") -> list[
         lines.append(cut("too narrow for a map", width))
     else:
         bound = bound_of([chart])
+        inked_TS = np.abs(np.nan_to_num(chart.values_TS)) >= _SHADE_LIMITS[0] * bound
         num_blocks = math.ceil(num_columns / num_fitting)
         block_size = math.ceil(
             num_columns / num_blocks
@@ -133,10 +135,10 @@ def heat_map_lines(chart: HeatMap, width: int, colour: Colour = "none") -> list[
             names = _upright(chart.columns[first:end])
             lines += [margin + line for line in names[:-1]]
             lines.append(margin + names[-1] + sure)
-            lines += [
-                f"{label} {_coloured(values_S[first:end], bound, chart.signed, colour)}{prob}"
-                for label, values_S, prob in zip(labels, chart.values_TS, sure_T, strict=True)
-            ]
+            shown_T = inked_TS[:, first:end].any(axis=1) | (first == 0) & ~inked_TS.any(axis=1)
+            for row in np.flatnonzero(shown_T):
+                cells = _coloured(chart.values_TS[row, first:end], bound, chart.signed, colour)
+                lines.append(f"{labels[row]} {cells}{sure_T[row]}")
         if chart.signed:
             lines.append(cut(f"largest {chart.kind.removesuffix('s')} {bound:.3g}", width))
     # Below the map, not beside it: a long caption would keep other maps from standing beside this one.
