@@ -19,13 +19,13 @@ from regard.translate import Translator
 
 def share_uncovered(translator: Translator, sources: list[str], targets: list[str]) -> float:
     """Return how many of these translations the guard finds to leave something out, in percent."""
-    num = 0
+    num, id_of = 0, {piece: id for id, piece in enumerate(translator.tokenizers.source.pieces)}
     for one in translator.force(sources, targets):
         (part,) = one.parts
         said = Said(
             one.source,
             one.text,
-            range(len(part.source_pieces) - 1),
+            [id_of[piece] for piece in part.source_pieces[:-1]],
             range(len(part.pieces) - 1),
             part.attention_TS,
             True,

@@ -41,7 +41,7 @@ def diagonal(num_steps, num_source):
 
 def said(**changes):
     """An ordinary translation of twelve words in twelve, but for the changes."""
-    usual = Said(" ".join(FRENCH), " ".join(ENGLISH), range(12), range(50, 62), diagonal(13, 13), True)
+    usual = Said(" ".join(FRENCH), " ".join(ENGLISH), range(900, 912), range(50, 62), diagonal(13, 13), True)
     return dataclasses.replace(usual, **changes)
 
 
@@ -115,6 +115,16 @@ def test_one_piece_nobody_looked_at_is_nothing():
     attention_TS = diagonal(13, 13)
     attention_TS[4] = attention_TS[3]
     assert hardly_seen(attention_TS) == [4] and flags(attention_TS=attention_TS) == ()
+
+
+def test_small_words_nobody_looked_at_are_nothing_and_rare_ones_are_not():
+    """Of twelve pieces five were hardly looked at: the commonest of the vocabulary, or the rarest."""
+    attention_TS = diagonal(13, 13)
+    attention_TS[:, 3:8] = 0
+    common = (900, 901, 902, *range(260, 265), 903, 904, 905, 906)
+    rare = (900, 901, 902, *range(5000, 5005), 903, 904, 905, 906)
+    assert flags(source_ids=common, attention_TS=attention_TS) == ()
+    assert flags(source_ids=rare, attention_TS=attention_TS) == ("uncovered",)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ import numpy as np
 from regard.contract import Floats
 from regard.text.protect import missing
 from regard.text.words import words
+from regard.vocabulary import NUM_RESERVED
 
 # What is far: a translation of n pieces has about n pieces, and very short ones vary more.
 _LONGEST = (3.0, 10)  # times as many, and so many more
@@ -29,8 +30,8 @@ _LOOP_PIECES = 9  # a loop is said at least three times, and is at least so long
 _MIN_STEPS = 8  # fewer tell nothing about where a model looks
 _STUCK_SHARE = 0.75
 _SEEN = 0.2  # of the weight of a step, over all steps: a source piece with less was hardly looked at
-_UNCOVERED_SHARE = 0.25  # of the source pieces: articles and the like are often looked at by nobody
-_MIN_UNCOVERED = 3
+_UNCOVERED_SHARE = 0.3  # of what the source tells
+_MIN_UNCOVERED_BITS = 12  # about what one rare piece tells, which may be said in other words
 _GRAVE_SHARE = 0.4  # from here on another search is worth its time
 _NEAR = 1e-3  # what another batch may change of sums of weights
 
@@ -75,7 +76,7 @@ def judge(said: Said) -> Verdict:
     flags += _lost(said)
     if not said.attention_TS.shape[1] or num_source < 2:
         return Verdict(tuple(flags), bool(flags), False)
-    looks = _looks(said.attention_TS)
+    looks = _looks(said.attention_TS, _bits(said.source_ids))
     return Verdict((*flags, *looks.flags), bool(flags) or looks.grave, looks.near)
 
 
@@ -101,28 +102,35 @@ def _loops(ids: Sequence[int]) -> bool:
     return False
 
 
-def _looks(attention_TS: Floats) -> Verdict:
+def _bits(ids: Sequence[int]) -> Floats:
+    """Return how much each source piece tells: articles and the like, often looked at by nobody, tell little.
+
+    Vocabularies are ordered from common to rare, and by Zipf's law the n-th piece stands once in about n.
+    """
+    bits_S: Floats = np.log2(np.maximum(np.asarray(ids) - NUM_RESERVED, 0) + 2).astype(np.float32)
+    return bits_S
+
+
+def _looks(attention_TS: Floats, bits_S: Floats) -> Verdict:
     """Return what is wrong with where the model looked."""
     num_steps, num_source = attention_TS.shape
     share = 0.0
     if num_steps >= _MIN_STEPS and num_source >= _MIN_STEPS:
         share = float(attention_TS.sum(axis=0).max()) / num_steps
     coverage_S = attention_TS[:, :-1].sum(axis=0)
-    unseen, surely_unseen, maybe_unseen = (
-        int(np.count_nonzero(coverage_S < _SEEN + slack)) for slack in (0, -_NEAR, _NEAR)
+    level, at_least, at_most = (
+        _level(float(bits_S[coverage_S < _SEEN + slack].sum()), float(bits_S.sum()))
+        for slack in (0, -_NEAR, _NEAR)
     )
     flags = [] if share <= _STUCK_SHARE else ["stuck"]
-    level = _level(unseen, len(coverage_S))
     if level:
         flags.append("uncovered")
-    near = abs(share - _STUCK_SHARE) < _NEAR or _level(surely_unseen, len(coverage_S)) != _level(
-        maybe_unseen, len(coverage_S)
-    )
+    near = abs(share - _STUCK_SHARE) < _NEAR or at_least != at_most
     return Verdict(tuple(flags), share > _STUCK_SHARE or level == 2, near)
 
 
-def _level(num_unseen: int, num_pieces: int) -> int:
+def _level(unseen_bits: float, all_bits: float) -> int:
     """Return how much was left out: hardly anything (0), something (1), so much that it is grave (2)."""
-    if num_unseen < max(_MIN_UNCOVERED, _UNCOVERED_SHARE * num_pieces):
+    if unseen_bits < max(_MIN_UNCOVERED_BITS, _UNCOVERED_SHARE * all_bits):
         return 0
-    return 2 if num_unseen >= _GRAVE_SHARE * num_pieces else 1
+    return 2 if unseen_bits >= _GRAVE_SHARE * all_bits else 1
