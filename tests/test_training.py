@@ -647,7 +647,7 @@ def test_less_time_than_preparation_takes_still_gives_a_model(corpus, tmp_path):
 
 def test_validation_pairs_that_are_too_long_are_left_out(corpus, tmp_path):
     request = request_for(corpus, tmp_path / "m.regard", steps=4)
-    request.options["batch"]["max_tokens"] = 12
+    request.options["batch"]["max_tokens"] = 20
     run(request)
     data = json.loads((request.folder / "data" / "data.json").read_text())
     assert 2 <= len(data["validation"]) < 15
