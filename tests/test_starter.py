@@ -36,8 +36,14 @@ def save(path, name, seed=0):
         options = options.model_copy(update={"tie": "all"})
     size = TOKENIZERS.source.vocab_size
     weights = random_weights(options, size, size, seed)
-    scores = {"bleu": 12.3, "chrf": 45.6}
-    card = {"preset": name, "tests": {"Tatoeba": scores}, "credits": ["somebody", "another"], "limits": "few"}
+    scores = {"bleu": 12.3, "chrf": 45.6, "signatures": {"bleu": "nrefs:1|tok:13a"}}
+    card = {
+        "preset": name,
+        "tests": {"Tatoeba": scores, "Europarl": scores},
+        "credits": ["somebody", "another"],
+        "limits": "few",
+        "recipe": "python make.py",
+    }
     save_model(path, ModelFile(options, weights, TOKENIZERS, "fr", "en", {}, card), packed=True)
 
 
@@ -87,6 +93,7 @@ def test_info_lists_them_and_tells_of_one(package, call):
     assert code == 0 and str(package / "fr-en.regard") in out
     for told in ("Tatoeba: BLEU 12.3, chrF 45.6", "credits      somebody", "another", "limits       few"):
         assert told in out
+    assert out.count("nrefs:1|tok:13a") == 1 and "made by      python make.py" in out
     code, out, _ = call("info", "--json")
     assert code == 0 and list(json.loads(out)) == sorted(NAMES)
 

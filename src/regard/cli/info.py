@@ -98,7 +98,7 @@ def _rows(path: Path, model: "ModelFile") -> list[tuple[str, str]]:
     for row in (_data, _training, _bleu, _signature, _chrf, _made):
         with contextlib.suppress(KeyError, TypeError, ValueError):  # a card is what its writer made of it
             rows.append(row(card))
-    for some in (_began, _tests, _credits, _limits):
+    for some in (_began, _tests, _credits, _limits, _recipe):
         with contextlib.suppress(KeyError, TypeError, ValueError):
             rows += some(card)
     return rows
@@ -147,10 +147,13 @@ def _before(card: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _tests(card: dict[str, Any]) -> list[tuple[str, str]]:
-    return [
-        ("" if place else "tests", f"{name}: BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f}")
-        for place, (name, scores) in enumerate(card["tests"].items())
+    """Return the scores on test sets, and below them the signatures they share."""
+    tests = card["tests"]
+    lines = [
+        f"{name}: BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f}" for name, scores in tests.items()
     ]
+    lines += dict.fromkeys(scores["signatures"]["bleu"] for scores in tests.values())
+    return [("" if place else "tests", line) for place, line in enumerate(lines)]
 
 
 def _credits(card: dict[str, Any]) -> list[tuple[str, str]]:
@@ -160,6 +163,10 @@ def _credits(card: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _limits(card: dict[str, Any]) -> list[tuple[str, str]]:
     return [("limits", str(card["limits"]))]
+
+
+def _recipe(card: dict[str, Any]) -> list[tuple[str, str]]:
+    return [("made by", str(card["recipe"]))]
 
 
 def _design(model: "ModelFile") -> str:
