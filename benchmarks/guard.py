@@ -19,13 +19,16 @@ from regard.translate import Translator
 
 def share_uncovered(translator: Translator, sources: list[str], targets: list[str]) -> float:
     """Return how many of these translations the guard finds to leave something out, in percent."""
-    num, id_of = 0, {piece: id for id, piece in enumerate(translator.tokenizers.source.pieces)}
+    tokenizer = translator.tokenizers.source
+    num, id_of = 0, {piece: id for id, piece in enumerate(tokenizer.pieces)}
     for one in translator.force(sources, targets):
         (part,) = one.parts
+        ids = [id_of[piece] for piece in part.source_pieces[:-1]]
         said = Said(
             one.source,
             one.text,
-            [id_of[piece] for piece in part.source_pieces[:-1]],
+            ids,
+            tokenizer.information_V[ids],
             range(len(part.pieces) - 1),
             part.attention_TS,
             True,

@@ -2,8 +2,8 @@
 
     python benchmarks/penalties.py fr-en dev.fr dev.en [--length 0.6,1,1.4] [--coverage 0,0.2] [--beam 5] [--pairs 500]
 
-Choose on development sets, not on those that are reported. `length` is the length of all translations over that
-of the references; what the guard does is left in, for users have it.
+Choose on development sets, not on those that are reported. `ratio` is that of the characters of all
+translations to those of the references; what the guard does is left in, for users have it.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def main() -> None:
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     model = load_model(arguments.model)
     translator = Translator.of(model)
-    print("length  coverage   BLEU   chrF  length  flagged")
+    print("length  coverage   BLEU   chrF   ratio  flagged")
     for length, coverage in product(arguments.length, arguments.coverage):
         found = translator.translate(
             sources, beam_size=arguments.beam, length_penalty=length, coverage_penalty=coverage

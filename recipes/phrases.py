@@ -17,11 +17,12 @@ SEED = 8
 
 
 def phrases(language: str) -> Iterator[tuple[str, str]]:
-    """Yield sentences of a language with their English, the same pairs in every run."""
+    """Yield sentences of a language with their English, each pair once, the same ones in every run."""
     chance = random.Random(SEED)
     times = [(hour, minute) for hour in range(8, 24) for minute in (15, 20, 30, 45)]
-    numbers = {"number": range(2, 99), "date": range(2, 31), "year": range(1900, 2030)}
+    numbers = {"number": range(2, 99), "date": range(2, 29), "year": range(1900, 2030)}
     choices = {slot: [(str(n), str(n)) for n in some] for slot, some in numbers.items()}
+    pairs: dict[tuple[str, str], None] = {}
     for line in Path(__file__).with_suffix(f".{language}.tsv").read_text("utf-8").splitlines():
         text, *columns = line.split("\t")
         if slot := re.fullmatch(r"{(\w+)}", text):
@@ -31,8 +32,10 @@ def phrases(language: str) -> Iterator[tuple[str, str]]:
             continue
         used = sorted(set(re.findall(r"{(\w+)}", text)))
         for _ in range(NUM_TIMES if used else 1):
-            filled = {slot: chance.choice(choices[slot.removeprefix("other")]) for slot in used}
-            yield tuple(
+            filled = {slot: chance.choice(choices[slot]) for slot in used}
+            there, english = (
                 side.format_map({slot: pair[place] for slot, pair in filled.items()})
                 for place, side in enumerate((text, columns[0]))
             )
+            pairs[there, english] = None
+    yield from pairs

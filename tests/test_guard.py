@@ -40,8 +40,12 @@ def diagonal(num_steps, num_source):
 
 
 def said(**changes):
-    """An ordinary translation of twelve words in twelve, but for the changes."""
-    usual = Said(" ".join(FRENCH), " ".join(ENGLISH), range(900, 912), range(50, 62), diagonal(13, 13), True)
+    """An ordinary translation of twelve words in twelve, but for the changes; all pieces tell as much."""
+    source_ids = changes.pop("source_ids", range(12))
+    information_S = changes.pop("information_S", np.full(len(source_ids), 0.8, np.float32))
+    usual = Said(
+        " ".join(FRENCH), " ".join(ENGLISH), source_ids, information_S, range(50, 62), diagonal(13, 13), True
+    )
     return dataclasses.replace(usual, **changes)
 
 
@@ -118,13 +122,22 @@ def test_one_piece_nobody_looked_at_is_nothing():
 
 
 def test_small_words_nobody_looked_at_are_nothing_and_rare_ones_are_not():
-    """Of twelve pieces five were hardly looked at: the commonest of the vocabulary, or the rarest."""
+    """Of twelve pieces five were hardly looked at: such as tell little, or such as tell much."""
     attention_TS = diagonal(13, 13)
     attention_TS[:, 3:8] = 0
-    common = (900, 901, 902, *range(260, 265), 903, 904, 905, 906)
-    rare = (900, 901, 902, *range(5000, 5005), 903, 904, 905, 906)
-    assert flags(source_ids=common, attention_TS=attention_TS) == ()
-    assert flags(source_ids=rare, attention_TS=attention_TS) == ("uncovered",)
+    for told, wanted in ((0.2, ()), (1.0, ("uncovered",))):
+        information_S = np.array([0.8] * 3 + [told] * 5 + [0.8] * 4, np.float32)
+        assert flags(information_S=information_S, attention_TS=attention_TS) == wanted
+
+
+@pytest.mark.parametrize("num_source", [2, 3])
+def test_of_a_short_source_one_rare_piece_that_nobody_looked_at_is_nothing(num_source):
+    attention_TS = np.eye(num_source + 1, dtype=np.float32)
+    attention_TS[-2] = attention_TS[0]
+    information_S = np.array([0.3] * (num_source - 1) + [1.0], np.float32)
+    source_ids = range(num_source)
+    found = flags(source_ids=source_ids, information_S=information_S, ids=(5, 6), attention_TS=attention_TS)
+    assert found == ()
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """The recipes from end to end, on sentences of the grammar in place of the corpora and for seconds, not hours."""
 
 import gzip
+import importlib
+import re
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -60,9 +63,42 @@ def test_a_model_of_the_package_is_made_from_corpora_to_card(pairs, tmp_path):
         assert f"--from {runs / f'fr-en-{number}.regard'}" in stage
     model = load_model(runs / "packed" / "fr-en.regard")
     assert set(model.card["tests"]) == {"Tatoeba", "Europarl", "newstest2013", "FLORES-200"}
+    assert any("phrase book" in line for line in model.card["credits"])
     assert model.card["name"] == "fr-en" and "--only fr-en" in model.card["recipe"]
     again = call("starter.py", *words)
     assert again.returncode == 0 and "measuring" not in again.stdout
+
+
+def module(name):
+    """A recipe as a module; it imports its neighbours by their names."""
+    sys.path.insert(0, str(RECIPES))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(RECIPES))
+
+
+@pytest.mark.parametrize("language", ["fr", "ko"])
+def test_a_phrase_book_is_filled_the_same_way_each_time(language):
+    phrases = module("phrases").phrases
+    filled = list(phrases(language))
+    assert filled == list(phrases(language)) and len(filled) == len(set(filled)) > 1000
+    assert not any(brace in text for pair in filled for text in pair for brace in "{}|\t")
+    template = re.compile(r"{(\w+)}")
+    for line in (RECIPES / f"phrases.{language}.tsv").read_text("utf-8").splitlines():
+        text, *columns = line.split("\t")
+        if not template.fullmatch(text):
+            assert set(template.findall(text)) == set(template.findall(*columns)), line
+
+
+def test_either_side_can_be_as_people_type_it(pairs, tmp_path):
+    starter = module("starter")
+    some = [("Je mange.", "I eat."), ("Nous mangeons.", "We eat.")] * 8
+    for folder, written in (("tatoeba", some), ("europarl", pairs(20))):
+        write_sides(tmp_path / folder / "fr-en.train", written, ".gz")
+    french, english = (list(islice(starter.typed(tmp_path, place), 2)) for place in (0, 1))
+    assert french == [("je mange.", "I eat."), ("je mange", "I eat.")]
+    assert english == [("Je mange.", "I eat."), ("Je mange.", "I eat")]
 
 
 def test_missing_data_are_said(tmp_path):

@@ -93,9 +93,28 @@ def test_info_lists_them_and_tells_of_one(package, call):
     assert code == 0 and str(package / "fr-en.regard") in out
     for told in ("Tatoeba: BLEU 12.3, chrF 45.6", "credits      somebody", "another", "limits       few"):
         assert told in out
-    assert out.count("nrefs:1|tok:13a") == 1 and "made by      python make.py" in out
+    assert out.count("nrefs:1|tok:13a") == 1 and "recipe       python make.py" in out
     code, out, _ = call("info", "--json")
     assert code == 0 and list(json.loads(out)) == sorted(NAMES)
+
+
+def test_info_shows_scores_with_and_without_signatures(package, call):
+    model = load_model(package / "fr-en.regard")
+    tests = {
+        "A": {"bleu": 1.0, "chrf": 2.0, "signatures": {"bleu": "tok:13a"}},
+        "B": {"bleu": 3.0, "chrf": 4.0},
+        "C": {"bleu": 5.0, "chrf": 6.0, "signatures": {"bleu": "tok:13a"}},
+    }
+    save_model(package / "mine.regard", replace(model, card={"tests": tests}))
+    _, out, _ = call("info", "mine")
+    rows = [line[13:] for line in out.splitlines()]
+    first = rows.index("A: BLEU 1.0, chrF 2.0")
+    assert rows[first:] == [
+        "A: BLEU 1.0, chrF 2.0",
+        "C: BLEU 5.0, chrF 6.0",
+        "tok:13a",
+        "B: BLEU 3.0, chrF 4.0",
+    ]
 
 
 def test_info_credits_what_a_model_began_with(package, call):

@@ -50,6 +50,17 @@ def tokenizers():
     return {name: Tokenizer.learn(SENTENCES, options) for name, options in OPTIONS.items()}
 
 
+@pytest.mark.parametrize("name", ["unigram", "bpe", "word"])
+def test_small_words_and_signs_tell_little_and_rare_and_unknown_ones_most(tokenizers, name):
+    tokenizer = tokenizers[name]
+    told = dict(zip(tokenizer.pieces, tokenizer.information_V.tolist(), strict=True))
+    assert len(told) == tokenizer.vocab_size and min(told.values()) > 0
+    assert told[RESERVED[UNK]] == max(told.values()) == 1
+    longer = [piece for piece in tokenizer.pieces[NUM_RESERVED:] if len(piece.strip(SPACE)) > 1]
+    for common in (f"{SPACE}the", "."):  # BPE has the sign among the last
+        assert told[common] < told[longer[-1]] - 0.2
+
+
 def lists(batch):
     return [ids.tolist() for ids in batch]
 

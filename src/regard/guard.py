@@ -8,7 +8,7 @@
 | `length`    | it is far too short or too long for its source                                         |
 | `copied`    | it is its source, word for word                                                        |
 | `stuck`     | it looks at one place of the source nearly all the time                                |
-| `uncovered` | parts of the source were hardly looked at: they may have been left out                 |
+| `uncovered` | much of what the source tells was hardly looked at: it may have been left out          |
 | `lost`      | a number, address, placeholder or emoji of the source is missing                       |
 """
 
@@ -20,7 +20,6 @@ import numpy as np
 from regard.contract import Floats
 from regard.text.protect import missing
 from regard.text.words import words
-from regard.vocabulary import NUM_RESERVED
 
 # What is far: a translation of n pieces has about n pieces, and very short ones vary more.
 _LONGEST = (3.0, 10)  # times as many, and so many more
@@ -31,18 +30,25 @@ _MIN_STEPS = 8  # fewer tell nothing about where a model looks
 _STUCK_SHARE = 0.75
 _SEEN = 0.2  # of the weight of a step, over all steps: a source piece with less was hardly looked at
 _UNCOVERED_SHARE = 0.3  # of what the source tells
-_MIN_UNCOVERED_BITS = 12  # about what one rare piece tells, which may be said in other words
+_MIN_UNCOVERED = (
+    1.0  # what the rarest piece tells: no piece alone, which may be said in other words, is enough
+)
 _GRAVE_SHARE = 0.4  # from here on another search is worth its time
 _NEAR = 1e-3  # what another batch may change of sums of weights
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the guard looks at: texts, pieces without `</s>`, and where each step looked (with `</s>`)."""
+    """What the guard looks at: texts, pieces without `</s>`, and where each step looked (with `</s>`).
+
+    `information_S` is how much each source piece tells: articles and the like, often looked at by nobody,
+    tell little.
+    """
 
     source: str
     text: str
     source_ids: Sequence[int]
+    information_S: Floats
     ids: Sequence[int]
     attention_TS: Floats
     complete: bool
@@ -76,7 +82,7 @@ def judge(said: Said) -> Verdict:
     flags += _lost(said)
     if not said.attention_TS.shape[1] or num_source < 2:
         return Verdict(tuple(flags), bool(flags), False)
-    looks = _looks(said.attention_TS, _bits(said.source_ids))
+    looks = _looks(said.attention_TS, said.information_S)
     return Verdict((*flags, *looks.flags), bool(flags) or looks.grave, looks.near)
 
 
@@ -102,16 +108,7 @@ def _loops(ids: Sequence[int]) -> bool:
     return False
 
 
-def _bits(ids: Sequence[int]) -> Floats:
-    """Return how much each source piece tells: articles and the like, often looked at by nobody, tell little.
-
-    Vocabularies are ordered from common to rare, and by Zipf's law the n-th piece stands once in about n.
-    """
-    bits_S: Floats = np.log2(np.maximum(np.asarray(ids) - NUM_RESERVED, 0) + 2).astype(np.float32)
-    return bits_S
-
-
-def _looks(attention_TS: Floats, bits_S: Floats) -> Verdict:
+def _looks(attention_TS: Floats, information_S: Floats) -> Verdict:
     """Return what is wrong with where the model looked."""
     num_steps, num_source = attention_TS.shape
     share = 0.0
@@ -119,7 +116,7 @@ def _looks(attention_TS: Floats, bits_S: Floats) -> Verdict:
         share = float(attention_TS.sum(axis=0).max()) / num_steps
     coverage_S = attention_TS[:, :-1].sum(axis=0)
     level, at_least, at_most = (
-        _level(float(bits_S[coverage_S < _SEEN + slack].sum()), float(bits_S.sum()))
+        _level(float(information_S[coverage_S < _SEEN + slack].sum()), float(information_S.sum()))
         for slack in (0, -_NEAR, _NEAR)
     )
     flags = [] if share <= _STUCK_SHARE else ["stuck"]
@@ -129,8 +126,8 @@ def _looks(attention_TS: Floats, bits_S: Floats) -> Verdict:
     return Verdict(tuple(flags), share > _STUCK_SHARE or level == 2, near)
 
 
-def _level(unseen_bits: float, all_bits: float) -> int:
-    """Return how much was left out: hardly anything (0), something (1), so much that it is grave (2)."""
-    if unseen_bits < max(_MIN_UNCOVERED_BITS, _UNCOVERED_SHARE * all_bits):
+def _level(unseen: float, whole: float) -> int:
+    """Return how much of the whole was left out: hardly anything (0), something (1), a grave share (2)."""
+    if unseen <= _MIN_UNCOVERED or unseen < _UNCOVERED_SHARE * whole:
         return 0
-    return 2 if unseen_bits >= _GRAVE_SHARE * all_bits else 1
+    return 2 if unseen >= _GRAVE_SHARE * whole else 1

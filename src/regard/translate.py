@@ -358,7 +358,13 @@ class _Job:
             return None, False
         text, part = self.decoder.describe(request.source, ids, best, edits)
         said = Said(
-            way.judged or request.source.text, text, ids.tolist(), best.ids, part.attention_TS, best.complete
+            way.judged or request.source.text,
+            text,
+            ids.tolist(),
+            self.tokenizers.source.information_V[ids],
+            best.ids,
+            part.attention_TS,
+            best.complete,
         )
         verdict = judge(said)
         notes = [] if way.flag is None else [way.flag]

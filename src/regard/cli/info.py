@@ -147,12 +147,13 @@ def _before(card: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _tests(card: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the scores on test sets, and below them the signatures they share."""
-    tests = card["tests"]
-    lines = [
-        f"{name}: BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f}" for name, scores in tests.items()
-    ]
-    lines += dict.fromkeys(scores["signatures"]["bleu"] for scores in tests.values())
+    """Return the scores on test sets, those of one signature followed by it."""
+    by_signature: dict[str, list[str]] = {}
+    for name, scores in card["tests"].items():
+        signature = str(scores.get("signatures", {}).get("bleu", ""))
+        line = f"{name}: BLEU {scores['bleu']:.1f}, chrF {scores['chrf']:.1f}"
+        by_signature.setdefault(signature, []).append(line)
+    lines = [line for signature, group in by_signature.items() for line in (*group, signature) if line]
     return [("" if place else "tests", line) for place, line in enumerate(lines)]
 
 
@@ -166,7 +167,7 @@ def _limits(card: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _recipe(card: dict[str, Any]) -> list[tuple[str, str]]:
-    return [("made by", str(card["recipe"]))]
+    return [("recipe", str(card["recipe"]))]
 
 
 def _design(model: "ModelFile") -> str:

@@ -5,9 +5,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from functools import cached_property
+from itertools import chain, count, groupby
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regard.config import CharacterOptions, SubwordOptions, WordOptions, parse
 from regard.errors import TokenizerError
@@ -21,6 +23,8 @@ FORMAT = "regard-tokenizer/1"
 # Characters that must not reach a segmenter, and travel as bytes: the sign that stands for a space,
 # lone surrogates (which have no UTF-8), and line feeds (a table is stored one piece a line).
 _RAW = re.compile(f"[{SPACE}\ud800-\udfff\n]")
+
+_BYTE_INFORMATION = 0.5  # a character that travels as bytes has two to four of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,20 @@ class Tokenizer:
     def vocab_size(self) -> int:
         """The number of ids."""
         return len(self.pieces)
+
+    @cached_property
+    def information_V(self) -> NDArray[np.float32]:
+        """How much each piece tells, from 0 to 1: *the* hardly anything, a rare or unknown word most.
+
+        It grows with the logarithm of the rank, as Zipf's law has it. Vocabularies go from common to rare,
+        but BPE lists its single characters after all others: they have ranks of their own.
+        """
+        places = {True: count(1), False: count(1)}
+        ranks_V = [next(places[len(piece.strip(SPACE)) > 1]) for piece in self.pieces[NUM_RESERVED:]]
+        learnt_V = np.log2(1 + np.array(ranks_V)) / np.log2(1 + max(ranks_V))
+        reserved_V = np.ones(NUM_RESERVED)
+        reserved_V[FIRST_BYTE:] = _BYTE_INFORMATION
+        return np.concatenate([reserved_V, learnt_V]).astype(np.float32)
 
     def encode(self, text: str | Normalized) -> Encoding:
         """Return the pieces of a text. The spans of a normalised text lie in its original."""

@@ -296,7 +296,13 @@ class Tracer:
     def _flags(self, source: Normalized, ids: Ids, said: Hypothesis, answer: _Answer) -> list[str]:
         """Return what looks wrong with the translation."""
         judged = Judged(
-            source.text, answer.text, ids.tolist(), said.ids, answer.part.attention_TS, said.complete
+            source.text,
+            answer.text,
+            ids.tolist(),
+            self.model.tokenizers.source.information_V[ids],
+            said.ids,
+            answer.part.attention_TS,
+            said.complete,
         )
         return list(judge(judged).flags)
 
