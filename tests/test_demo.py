@@ -36,7 +36,9 @@ def test_every_part_is_shown_and_a_page_written(brief, call):  # noqa: F811
     for text in demo.SENTENCES:
         assert text.split()[0] in out and text.split()[-1] in out
     assert "Of 5 new sentences it has 0 word for word (BLEU" in out and "alignment error rate" in out
-    assert "Without attention" in out and "With attention" in out
+    for part in ("Without attention", "With attention"):  # a short sentence and the long one
+        lines = out.split(part)[1].split("\n\n")[0].splitlines()
+        assert sum(line.lstrip().startswith("→") for line in lines) == 2
     page = Path("regard-demo.html").read_text("utf-8")
     assert page.startswith("<!DOCTYPE html>") and "je suis" in page
     assert [path.name for path in Path().iterdir()] == ["regard-demo.html"]

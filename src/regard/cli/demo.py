@@ -107,20 +107,19 @@ def _translate(colour: "Colour") -> list["Trace"]:
 
 
 def _compare() -> list["Trace"]:
-    """Show the long sentence through a model that looks at it and through one that may not."""
+    """Show a short and the long sentence through a model that looks at them and through one that may not."""
     from regard.trace.make import Tracer
 
-    _head(2, "The same sentence through two small recurrent models: what attention buys")
-    traces = [Tracer.open(name).trace(SENTENCES[-1]) for name in (_FIXED, _RECURRENT)]
-    for trace, about in zip(
-        traces,
-        (
-            "Without attention, the whole sentence in one vector (Sutskever, Cho 2014):",
-            "With attention, otherwise the same (Bahdanau 2015):",
-        ),
-        strict=True,
+    _head(2, "A short and the long sentence through two small recurrent models: what attention buys")
+    traces = []
+    for name, about in (
+        (_FIXED, "Without attention, the whole sentence in one vector (Sutskever, Cho 2014):"),
+        (_RECURRENT, "With attention, otherwise the same (Bahdanau 2015):"),
     ):
-        _print("", about, *_indented([trace.target.text]))
+        tracer = Tracer.open(name)
+        both = [tracer.trace(text) for text in (SHORT, SENTENCES[-1])]
+        _print("", about, *_indented(f"→ {trace.target.text}" for trace in both))
+        traces += both
     return traces
 
 
