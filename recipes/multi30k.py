@@ -26,7 +26,7 @@ RECURRENT = f"--preset regard-rnn {PIECES} --set model.dropout=0.3 --set train.o
 RECIPES = {
     "en-de": ("tok", TRANSFORMER, 18_000),
     "de-en-rnn": ("tok", RECURRENT, 3_600),
-    "fr-en": ("raw", RECURRENT, 2_400),
+    "fr-en": ("raw", RECURRENT, 1_500),
 }
 
 

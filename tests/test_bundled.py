@@ -11,20 +11,23 @@ from regard.starter import bundled
 
 TRANSFORMERS = {"fr-en": ("fr", "en"), "en-fr": ("en", "fr")}
 RECURRENT = ("fr-en-rnn", "fr-en-fixed")
+KOREAN = "ko-en"
+TESTS = ("Tatoeba", "Europarl", "newstest2013", "FLORES-200")
+KOREAN_TESTS = ("Tatoeba", "Bible", "FLORES-200")
 
 
 def test_all_are_there_and_small():
     files = bundled()
-    assert set(files) == {*TRANSFORMERS, *RECURRENT}
+    assert set(files) == {*TRANSFORMERS, *RECURRENT, KOREAN}
     assert sum(path.stat().st_size for path in files.values()) < 30e6
 
 
-@pytest.mark.parametrize("name", [*TRANSFORMERS, *RECURRENT])
+@pytest.mark.parametrize("name", [*TRANSFORMERS, *RECURRENT, KOREAN])
 def test_a_card_says_what_the_model_is(name):
     model = load_model(bundled()[name])
     assert f"{model.source_language}-{model.target_language}" == name[:5]
     card = model.card
-    assert {"Tatoeba", "Europarl"} <= set(card["tests"])
+    assert set(card["tests"]) == set(KOREAN_TESTS if name == KOREAN else TESTS)
     for test in card["tests"].values():
         assert 0 < test["bleu"] < 100 and "|version:" in test["signatures"]["bleu"]
     assert any("Tatoeba" in line for line in card["credits"]) and "recipe" in card and card["limits"]
@@ -40,6 +43,12 @@ def test_the_first_sentence_of_the_courses_is_translated_and_aligned():
         if words[target] == "student"
     }
     assert sources == {"étudiant"}
+
+
+def test_the_korean_model_knows_the_first_sentence_and_says_what_it_is():
+    (one,) = regard.load(KOREAN).translate(["나는 학생입니다."])
+    assert one.text == "I am a student."
+    assert "demonstration" in load_model(bundled()[KOREAN]).card["limits"]
 
 
 def test_there_and_back_keeps_a_sentence():
@@ -64,7 +73,7 @@ def test_the_documents_give_the_scores_of_the_cards():
     for name, path in bundled().items():
         tests = load_model(path).card["tests"]
         cells = [
-            f"{tests[test]['bleu']:.1f} / {tests[test]['chrf']:.1f}" if test in tests else "–"
-            for test in ("Tatoeba", "Europarl", "newstest2013", "FLORES-200")
+            f"{tests[test]['bleu']:.1f} / {tests[test]['chrf']:.1f}"
+            for test in (KOREAN_TESTS if name == KOREAN else TESTS)
         ]
         assert f"| `{name}` | {' | '.join(cells)} |" in lines
