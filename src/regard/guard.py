@@ -29,7 +29,7 @@ _LOOP_PIECES = 9  # a loop is said at least three times, and is at least so long
 _MIN_STEPS = 8  # fewer tell nothing about where a model looks
 _STUCK_SHARE = 0.75
 _SEEN = 0.2  # of the weight of a step, over all steps: a source piece with less was hardly looked at
-_UNCOVERED_SHARE = 0.3  # of what the source tells
+_UNCOVERED_SHARE = 0.25  # of what the source tells
 _MIN_UNCOVERED = (
     1.0  # what the rarest piece tells: no piece alone, which may be said in other words, is enough
 )
