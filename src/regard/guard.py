@@ -30,9 +30,7 @@ _MIN_STEPS = 8  # fewer tell nothing about where a model looks
 _STUCK_SHARE = 0.75
 _SEEN = 0.2  # of the weight of a step, over all steps: a source piece with less was hardly looked at
 _UNCOVERED_SHARE = 0.25  # of what the source tells
-_MIN_UNCOVERED = (
-    1.0  # what the rarest piece tells: no piece alone, which may be said in other words, is enough
-)
+_MIN_UNCOVERED = 1.0  # what the rarest piece tells: one alone, perhaps said in other words, is not enough
 _GRAVE_SHARE = 0.4  # from here on another search is worth its time
 _NEAR = 1e-3  # what another batch may change of sums of weights
 
