@@ -19,7 +19,7 @@ format:
 	ruff format .
 
 docs:
-	python -m regard.config > docs/options.md
+	python -m regard.options.reference > docs/options.md
 
 clean:
 	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -28,9 +28,10 @@ from pathlib import Path
 import numpy as np
 import regex
 
-from regard.align import GoldLinks, Link, aer_interval, from_pharaoh, read_gold, score_links, symmetrise
-from regard.aligner.learn import learn_both
-from regard.aligner.pairs import PairFile, blocks
+from regard.alignment.gold import GoldLinks, aer_interval, read_gold, score_links
+from regard.alignment.links import Link, from_pharaoh, symmetrise
+from regard.alignment.statistical.learn import learn_both
+from regard.alignment.statistical.pairs import PairFile, blocks
 from regard.corpus.read import open_corpus
 from regard.text.words import words
 
@@ -253,8 +254,8 @@ def printed(words: list[str]) -> tuple[str, list[tuple[int, int]]]:
 
 def by_attention(models: list[Path], pairs: Pairs, gold: list[GoldLinks]) -> None:
     """Show how well the attention of two models aligns; the words of the models become those of the gold text."""
-    from regard.aligning import align_pairs
-    from regard.translate import Translator
+    from regard.alignment.attention import align_pairs
+    from regard.translate.translator import Translator
 
     forward, backward = map(Translator.open, models)
     made = [[printed(words) for words in pair] for pair in pairs]

@@ -14,13 +14,14 @@ from pathlib import Path
 
 import torch
 
-from regard.config import BatchOptions, SubwordOptions, parse
 from regard.corpus.batches import Batches, Share
 from regard.corpus.read import open_corpus, sample_pairs
 from regard.corpus.store import build_store
 from regard.model.build import build_model, count_parameters
 from regard.model.engine import batch_loss
 from regard.model.noise import Noise
+from regard.options.parse import parse
+from regard.options.text import BatchOptions, SubwordOptions
 from regard.text.tokenizer import TokenizerPair
 
 RNN = {"kind": "recurrent", "hidden_size": 256, "embedding_size": 256, "dropout": 0.3}

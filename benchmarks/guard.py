@@ -12,9 +12,9 @@ from collections import Counter
 from pathlib import Path
 
 import regard
-from regard.evaluate.scores import score
-from regard.guard import Said, judge
-from regard.translate import Translator
+from regard.evaluation.scores import score
+from regard.translate.guard import Said, judge
+from regard.translate.translator import Translator
 
 
 def share_uncovered(translator: Translator, sources: list[str], targets: list[str]) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import regard
-from regard.config import BeamOptions
+from regard.options.search import BeamOptions
 from regard.search.task import DOUBT
 
 

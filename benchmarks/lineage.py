@@ -25,7 +25,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from regard.align import to_pharaoh
+from regard.alignment.links import to_pharaoh
 from regard.cli.settings import read_time
 from regard.draw.progress import progress
 from regard.files import writing

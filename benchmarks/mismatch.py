@@ -12,7 +12,7 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from regard.aligner.evidence import relatedness
+from regard.alignment.statistical.evidence import relatedness
 from regard.corpus.inspect import clean_pairs, inspect
 from regard.corpus.read import open_corpus
 

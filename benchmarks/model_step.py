@@ -14,11 +14,11 @@ import time
 import numpy as np
 import torch
 
-from regard.config import parse
 from regard.contract import Batch, Ragged, make_batch
 from regard.model.build import build_model, count_parameters
 from regard.model.engine import batch_loss
 from regard.model.noise import Noise
+from regard.options.parse import parse
 
 VOCAB = 8000
 DROPOUTS = {"dropout": 0.1, "attention_dropout": 0.1, "feed_forward_dropout": 0.1}

@@ -11,9 +11,9 @@ from itertools import islice, product
 from pathlib import Path
 
 from regard.corpus.read import open_corpus
-from regard.evaluate.scores import score
+from regard.evaluation.scores import score
 from regard.modelfile import load_model
-from regard.translate import Translator
+from regard.translate.translator import Translator
 
 
 def numbers(text: str) -> list[float]:

@@ -22,10 +22,10 @@ from statistics import median
 
 import numpy as np
 
-from regard.config import BatchOptions, SubwordOptions
 from regard.corpus.batches import Batches, Share
 from regard.corpus.read import Corpus, Pair, open_corpus, sample_pairs
 from regard.corpus.store import Store, build_store
+from regard.options.text import BatchOptions, SubwordOptions
 from regard.text.tokenizer import Tokenizer, TokenizerPair  # noqa: F401 - the child below uses both
 
 

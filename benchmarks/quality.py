@@ -14,7 +14,7 @@ from pathlib import Path
 
 import regard
 from regard.corpus.read import open_corpus
-from regard.evaluate.scores import score
+from regard.evaluation.scores import score
 
 
 def main() -> None:

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 import regard
-from regard.align import Reading
+from regard.alignment.reading import Reading
 from regard.contract import Batch, Ragged, make_batch
 from regard.corpus.read import open_corpus
-from regard.decode import Decoder
 from regard.training.reading import choose_reading, rank_readings
-from regard.translate import Translator
+from regard.translate.decode import Decoder
+from regard.translate.translator import Translator
 
 NUM_TOKENS = 40_000
 

@@ -20,7 +20,7 @@ from regard.contract import Floats
 from regard.corpus.batches import Batches, Share, resample
 from regard.corpus.read import open_corpus, sample_pairs
 from regard.corpus.store import build_store
-from regard.evaluate.scores import score
+from regard.evaluation.scores import score
 from regard.model.build import build_model, export_arrays
 from regard.model.engine import batch_loss
 from regard.model.noise import Noise
@@ -29,7 +29,7 @@ from regard.text.tokenizer import TokenizerPair
 from regard.training.objective import objective
 from regard.training.optimise import Place, make_average, make_optimiser, rate_factor
 from regard.training.recipes import effective_options
-from regard.translate import Translator
+from regard.translate.translator import Translator
 
 
 def main() -> None:

@@ -13,9 +13,9 @@ import time
 import numpy as np
 from model_step import MODELS, VOCAB
 
-from regard.config import parse
 from regard.contract import Engine, Ragged, make_batch, unseen
 from regard.model.build import build_model, export_arrays
+from regard.options.parse import parse
 from regard.runtime.build import build_engine
 from regard.vocabulary import BOS
 

@@ -45,10 +45,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.config import BatchOptions, SubwordOptions
 from regard.corpus.batches import Batches, Share
 from regard.corpus.read import open_corpus, sample_pairs
 from regard.corpus.store import build_store
+from regard.options.text import BatchOptions, SubwordOptions
 from regard.text.tokenizer import TokenizerPair
 
 TINY = {"kind": "transformer", "size": 128, "inner_size": 256, "layers": 4, "heads": 4, "attention": "sdpa"}

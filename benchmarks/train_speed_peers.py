@@ -98,11 +98,12 @@ def initialise(model: nn.Module) -> None:
 
 
 def regard(options: dict[str, Any], vocab_size: int) -> Contender:
-    from regard.config import TrainOptions, parse
     from regard.contract import Batch as OwnBatch
     from regard.model.build import build_model
     from regard.model.engine import batch_loss
     from regard.model.noise import Noise
+    from regard.options.parse import parse
+    from regard.options.training import TrainOptions
     from regard.training.workers import Workers, choose_num_workers
 
     model = build_model(parse("model", options), vocab_size, vocab_size)

@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 import regard
-import regard.workers
-from regard.translate import Translator
+import regard.translate.executor
+from regard.translate.translator import Translator
 
 
 def speed(translator: Translator, texts: list[str], beam_size: int, way: str) -> float:

@@ -12,10 +12,11 @@ import time
 import numpy as np
 import torch
 
-from regard.config import TrainOptions, parse
 from regard.contract import Ragged, make_batch
 from regard.model.build import build_model
 from regard.model.presets import preset
+from regard.options.parse import parse
+from regard.options.training import TrainOptions
 from regard.training.optimise import make_optimiser
 from regard.training.workers import Workers
 

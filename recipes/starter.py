@@ -33,10 +33,10 @@ from pathlib import Path
 from command import regard
 from phrases import phrases
 
-from regard.evaluate.scores import score
+from regard.evaluation.scores import score
 from regard.files import writing
 from regard.modelfile import load_model, save_model
-from regard.translate import Translator
+from regard.translate.translator import Translator
 
 PACKAGE = Path(__file__).parent.parent / "src" / "regard" / "starter"
 EUROPARL_WORDS = 50

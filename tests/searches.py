@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small import shrink
 
-from regard.align import USUAL_READING
+from regard.alignment.reading import USUAL_READING
 from regard.contract import Ragged, Step, force_by_steps, make_batch, unseen
 from regard.model.presets import PRESETS
 from regard.search.task import Task

@@ -6,8 +6,8 @@ from typing import Annotated, Union, get_args, get_origin
 
 import numpy as np
 
-from regard.config import Options
 from regard.contract import Ragged, make_batch
+from regard.options.section import Options
 from regard.runtime.build import build_engine
 from regard.runtime.shapes import weight_shapes
 from regard.vocabulary import BOS, EOS, NUM_RESERVED

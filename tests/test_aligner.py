@@ -6,14 +6,14 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from regard.align import GoldLinks, score_links
-from regard.aligner import learn as learning
-from regard.aligner import pairs as pair_files
-from regard.aligner.evidence import evidence, relatedness
-from regard.aligner.learn import SMOOTHING, Aligner, learn_both
-from regard.aligner.pairs import PairFile, WordIds, blocks
-from regard.aligner.posteriors import MAX_JUMP, NULL_PROB, hmm, ibm1, jump_probs
-from regard.aligner.table import TableKeys
+from regard.alignment.gold import GoldLinks, score_links
+from regard.alignment.statistical import learn as learning
+from regard.alignment.statistical import pairs as pair_files
+from regard.alignment.statistical.evidence import evidence, relatedness
+from regard.alignment.statistical.learn import SMOOTHING, Aligner, learn_both
+from regard.alignment.statistical.pairs import PairFile, WordIds, blocks
+from regard.alignment.statistical.posteriors import MAX_JUMP, NULL_PROB, hmm, ibm1, jump_probs
+from regard.alignment.statistical.table import TableKeys
 from regard.contract import Ragged
 from regard.errors import CorpusError
 from regard.sample import generate

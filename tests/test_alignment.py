@@ -12,28 +12,17 @@ from hypothesis import strategies as st
 from scripted import Scripted, one_after_another, straight
 from small import random_engine, shrink
 
-import regard.decode
-from regard.align import (
-    USUAL_READING,
-    AlignmentScore,
-    GoldLinks,
-    Reading,
-    WordWeights,
-    aer_interval,
-    entropy_of_looks,
-    hard_links,
-    read_gold,
-    score_links,
-    symmetrise,
-    to_words,
-)
-from regard.config import CharacterOptions, WordOptions
+import regard.translate.decode
+from regard.alignment.gold import AlignmentScore, GoldLinks, aer_interval, read_gold, score_links
+from regard.alignment.links import WordWeights, entropy_of_looks, hard_links, symmetrise, to_words
+from regard.alignment.reading import USUAL_READING, Reading
 from regard.errors import CorpusError
 from regard.model.presets import PRESETS
-from regard.result import Alternative, Part, Translation
+from regard.options.text import CharacterOptions, WordOptions
 from regard.text.tokenizer import TokenizerPair
 from regard.text.words import PieceWords, match_pieces
-from regard.translate import Translator
+from regard.translate.result import Alternative, Part, Translation
+from regard.translate.translator import Translator
 from regard.vocabulary import EOS
 
 LETTERS = TokenizerPair.learn(["abcdefghijklmnopqrstuvwxyz' \"한국어"], ["a"], CharacterOptions(joint=True))
@@ -130,7 +119,7 @@ def test_spans_and_links_are_in_range_for_any_text(text):
 @pytest.mark.parametrize("name", ["bahdanau2015", "regard-small"])
 def test_spans_cover_whatever_a_random_model_says(name, monkeypatch):
     """Bytes that make no character included."""
-    monkeypatch.setattr(regard.decode, "_FREE_TOKENS", 8)
+    monkeypatch.setattr(regard.translate.decode, "_FREE_TOKENS", 8)
     vocab_size = LETTERS.target.vocab_size
     translator = Translator(random_engine(shrink(PRESETS[name]), vocab_size, vocab_size), LETTERS)
     for one in translator.translate(ODD, kind="sample", temperature=2.0):

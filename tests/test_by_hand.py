@@ -13,7 +13,6 @@ torch = pytest.importorskip("torch")
 
 from small import VOCAB, batch_of, shrink  # noqa: E402
 
-from regard.config import parse  # noqa: E402
 from regard.contract import unseen  # noqa: E402
 from regard.model.attention import Attention  # noqa: E402
 from regard.model.build import build_model, export_arrays  # noqa: E402
@@ -22,6 +21,7 @@ from regard.model.embed import sinusoids as torch_sinusoids  # noqa: E402
 from regard.model.engine import TorchEngine  # noqa: E402
 from regard.model.presets import PRESETS  # noqa: E402
 from regard.model.scorers import build_scorer  # noqa: E402
+from regard.options.parse import parse  # noqa: E402
 from regard.runtime import equations  # noqa: E402
 from regard.runtime.build import build_engine  # noqa: E402
 

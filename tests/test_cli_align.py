@@ -7,16 +7,17 @@ import pytest
 from small import random_weights, shrink
 
 import regard.sample
-from regard.align import from_pharaoh, hard_links, symmetrise, to_words
-from regard.aligning import align_pairs, cut_words
+from regard.alignment.attention import align_pairs, cut_words
+from regard.alignment.links import from_pharaoh, hard_links, symmetrise, to_words
 from regard.cli import run
-from regard.config import LearnedPositions, SubwordOptions
 from regard.errors import SourceError
 from regard.model.presets import preset
 from regard.modelfile import ModelFile, save_model
+from regard.options.model import LearnedPositions
+from regard.options.text import SubwordOptions
 from regard.text.tokenizer import TokenizerPair
 from regard.text.words import match_pieces
-from regard.translate import Translator
+from regard.translate.translator import Translator
 
 PAIRS = [(one.source, one.target) for one in regard.sample.generate(60)]
 TOKENIZERS = TokenizerPair.learn([a for a, _ in PAIRS], [b for _, b in PAIRS], SubwordOptions(vocab_size=500))

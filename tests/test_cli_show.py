@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 from small import random_weights, shrink
 
-import regard.decode
+import regard.translate.decode
 from regard.cli import run
-from regard.config import CharacterOptions
 from regard.model.presets import PRESETS
 from regard.modelfile import ModelFile, load_model, save_model
+from regard.options.text import CharacterOptions
 from regard.text.tokenizer import TokenizerPair
 from regard.trace.make import Tracer
 from regard.trace.views import load_trace
@@ -48,7 +48,7 @@ FORMS = ("svg", "png", "html", "json", "csv")
 @pytest.fixture(autouse=True)
 def _short(monkeypatch):
     """Random models seldom come to an end by themselves: let their limit be lower."""
-    monkeypatch.setattr(regard.decode, "_FREE_TOKENS", 2)
+    monkeypatch.setattr(regard.translate.decode, "_FREE_TOKENS", 2)
     monkeypatch.delenv("COLUMNS", raising=False)
 
 

@@ -19,11 +19,11 @@ import regard
 import regard.cli.translate
 import regard.starter
 from regard.cli import run
-from regard.config import CharacterOptions
 from regard.model.presets import PRESETS
 from regard.modelfile import ModelFile, load_model, save_model
+from regard.options.text import CharacterOptions
 from regard.text.tokenizer import TokenizerPair
-from regard.translate import Translator
+from regard.translate.translator import Translator
 from regard.vocabulary import EOS
 
 GOLDEN = Path(__file__).parent / "golden" / "model-1.regard"

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch", reason="training needs torch")
 
-from regard.config import TrainOptions
+from regard.options.training import TrainOptions
 from regard.training.diagnose import Measured, about_data, about_learning, diverging
 from regard.training.prepare import Facts
 

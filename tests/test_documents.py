@@ -10,9 +10,9 @@ import pytest
 from small import random_weights, shrink
 
 import regard.sample
-from regard.config import SubwordOptions
 from regard.model.presets import preset
 from regard.modelfile import ModelFile, save_model
+from regard.options.text import SubwordOptions
 from regard.text.tokenizer import TokenizerPair
 
 ROOT = Path(__file__).parents[1]

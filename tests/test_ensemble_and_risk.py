@@ -8,8 +8,9 @@ from sacrebleu.metrics import CHRF
 from searches import EVERY, FEW_IDS, SMALL, Chain, read, sources_of, task_of
 from small import random_engine, shrink
 
-from regard.config import BeamOptions, LearnedPositions
 from regard.contract import Ragged, make_batch
+from regard.options.model import LearnedPositions
+from regard.options.search import BeamOptions
 from regard.search.beam import beam
 from regard.search.ensemble import Ensemble
 from regard.search.risk import by_risk, pairwise_chrf

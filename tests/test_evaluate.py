@@ -21,18 +21,18 @@ from sacrebleu.metrics.ter import TER
 from small import random_weights, shrink
 
 import regard
-from regard.config import CharacterOptions
 from regard.errors import ConfigError, CorpusError, ModelFileError, OutputError
-from regard.evaluate.examples import choose
-from regard.evaluate.frequency import by_frequency, count_words
-from regard.evaluate.page import page
-from regard.evaluate.report import write_report
-from regard.evaluate.resample import bootstrap_p, interval, randomisation_p, resample
-from regard.evaluate.run import evaluate, names_of
-from regard.evaluate.scores import Interval, LengthScore, length_bins, measures, score
-from regard.evaluate.tables import markdown
+from regard.evaluation.examples import choose
+from regard.evaluation.frequency import by_frequency, count_words
+from regard.evaluation.page import page
+from regard.evaluation.report import write_report
+from regard.evaluation.resample import bootstrap_p, interval, randomisation_p, resample
+from regard.evaluation.run import evaluate, names_of
+from regard.evaluation.scores import Interval, LengthScore, length_bins, measures, score
+from regard.evaluation.tables import markdown
 from regard.model.presets import PRESETS
 from regard.modelfile import ModelFile, save_model
+from regard.options.text import CharacterOptions
 from regard.text.tokenizer import TokenizerPair
 
 GOLDEN = Path(__file__).parent / "golden" / "model-1.regard"
@@ -69,7 +69,7 @@ def test_the_signature_names_the_tokenizer_of_the_language(language, tokenizer):
 def test_without_a_dictionary_japanese_is_counted_by_character_and_korean_by_space(
     monkeypatch, language, without
 ):
-    monkeypatch.setattr("regard.evaluate.scores.find_spec", lambda name: None)
+    monkeypatch.setattr("regard.evaluation.scores.find_spec", lambda name: None)
     assert (
         f"|tok:{without}|"
         in score(["これは猫です。"], ["これは猫だ。"], target_language=language).signatures["bleu"]
@@ -113,7 +113,7 @@ def test_nothing_or_unequal_numbers_cannot_be_scored(given, message):
 
 
 def test_sacrebleu_is_imported_only_when_scoring():
-    code = "import regard.evaluate.run, regard.translate, sys; sys.exit('sacrebleu' in sys.modules or 'torch' in sys.modules)"
+    code = "import regard.evaluation.run, regard.translate.translator, sys; sys.exit('sacrebleu' in sys.modules or 'torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -224,7 +224,7 @@ def test_an_interval_holds_its_score_and_shrinks_with_more_sentences(name):
 def test_memory_of_resampling_does_not_change_what_is_drawn(monkeypatch):
     counts = measures()["bleu"].counts(SAID, WANTED)
     (at_once,) = resample([counts], 50, 7)
-    monkeypatch.setattr("regard.evaluate.resample._CHUNK_CELLS", 7 * len(SAID))
+    monkeypatch.setattr("regard.evaluation.resample._CHUNK_CELLS", 7 * len(SAID))
     (in_parts,) = resample([counts], 50, 7)
     assert (at_once == in_parts).all()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.align import from_pharaoh, to_pharaoh
+from regard.alignment.links import from_pharaoh, to_pharaoh
 from regard.errors import CorpusError, MissingExtraError, OutputError, UnequalError
 from regard.files import writing, writing_folder
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from regard.align import Reading
+from regard.alignment.reading import Reading
 from regard.cli import run
 from regard.errors import ModelFileError
 from regard.modelfile import load_model, save_model
-from regard.translate import Translator
+from regard.translate.translator import Translator
 
 FOLDER = Path(__file__).parent / "golden"
 MODEL = FOLDER / "model-1.regard"

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from scripted import SURE, Scripted, one_after_another, straight
 from small import random_engine, shrink
 
-import regard.decode
-from regard.config import CharacterOptions, WordOptions
-from regard.guard import Said, hardly_seen, judge
+import regard.translate.decode
 from regard.model.presets import PRESETS
-from regard.retry import in_capitals
+from regard.options.text import CharacterOptions, WordOptions
 from regard.text.protect import items, missing
 from regard.text.tokenizer import TokenizerPair
-from regard.translate import Translator
+from regard.translate.guard import Said, hardly_seen, judge
+from regard.translate.retry import in_capitals
+from regard.translate.translator import Translator
 from regard.vocabulary import EOS, FIRST_BYTE, UNK
 
 LETTERS = TokenizerPair.learn(
@@ -395,7 +395,7 @@ RANDOM = {
 @given(st.lists(st.sampled_from([*ITEMS, "a", "bc", "cab", "Oui", ","]), min_size=1, max_size=5))
 def test_every_item_of_any_text_comes_through_a_random_model(name, parts):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regard.decode, "_FREE_TOKENS", 4)
+        patch.setattr(regard.translate.decode, "_FREE_TOKENS", 4)
         text = " ".join(parts)
         (one,) = Translator(RANDOM[name], LETTERS).translate([text], beam_size=2)
     for item in items(text):

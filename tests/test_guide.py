@@ -11,9 +11,9 @@ from small import batch_of, shrink, with_dropout
 from test_training import corpus, request_for, run  # noqa: F401 - a fixture
 
 import regard
-from regard.align import GoldLinks, Reading, score_links
-from regard.aligning import align_pairs, cut_words
-from regard.config import BatchOptions, SubwordOptions, TrainOptions, parse
+from regard.alignment.attention import align_pairs, cut_words
+from regard.alignment.gold import GoldLinks, score_links
+from regard.alignment.reading import Reading
 from regard.corpus.batches import Batches, PieceLinks, Share
 from regard.corpus.read import Pair
 from regard.corpus.store import Store, add_links, build_store
@@ -23,6 +23,9 @@ from regard.model.engine import TorchEngine, batch_loss
 from regard.model.noise import Noise
 from regard.model.presets import preset
 from regard.modelfile import load_model
+from regard.options.parse import parse
+from regard.options.text import BatchOptions, SubwordOptions
+from regard.options.training import TrainOptions
 from regard.sample import generate
 from regard.text.tokenizer import TokenizerPair
 from regard.text.words import match_pieces

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.aligner.evidence import relatedness
+from regard.alignment.statistical.evidence import relatedness
 from regard.corpus.checks import RULES, check_pair
 from regard.corpus.inspect import _stretches, clean, inspect
 from regard.corpus.read import open_corpus

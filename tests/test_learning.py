@@ -7,12 +7,12 @@ torch = pytest.importorskip("torch")
 
 from small import VOCAB, greedy, shrink, with_dropout  # noqa: E402
 
-from regard.config import FeatureSource, LinearSampling, StepThenAttend, XavierInit  # noqa: E402
 from regard.contract import Ragged, make_batch, make_feature_batch  # noqa: E402
 from regard.model.build import build_model, export_arrays  # noqa: E402
 from regard.model.engine import batch_loss  # noqa: E402
 from regard.model.noise import Noise  # noqa: E402
 from regard.model.presets import PRESETS  # noqa: E402
+from regard.options.model import FeatureSource, LinearSampling, StepThenAttend, XavierInit  # noqa: E402
 from regard.runtime.build import build_engine  # noqa: E402
 from regard.vocabulary import NUM_RESERVED  # noqa: E402
 

@@ -17,12 +17,12 @@ from small import VOCAB, random_batch
 torch = pytest.importorskip("torch", reason="training needs torch")
 
 from regard import sample  # noqa: E402
-from regard.align import read_gold  # noqa: E402
+from regard.alignment.gold import read_gold  # noqa: E402
 from regard.cli import lineage as verb  # noqa: E402
 from regard.errors import ConfigError, CorpusError, OutputError, RegardError  # noqa: E402
-from regard.evaluate.document import Estimate  # noqa: E402
-from regard.evaluate.run import evaluate  # noqa: E402
-from regard.evaluate.scores import Interval, measures  # noqa: E402
+from regard.evaluation.document import Estimate  # noqa: E402
+from regard.evaluation.run import evaluate  # noqa: E402
+from regard.evaluation.scores import Interval, measures  # noqa: E402
 from regard.lineage.climb import Plan, climb  # noqa: E402
 from regard.lineage.document import Budget, Climbed, Lineage  # noqa: E402
 from regard.lineage.ladder import LADDER, base_of, rungs  # noqa: E402
@@ -38,7 +38,7 @@ from regard.sample import generate  # noqa: E402
 from regard.text.words import words  # noqa: E402
 from regard.training.recipes import effective_options  # noqa: E402
 from regard.training.run import CorpusFiles  # noqa: E402
-from regard.translate import Translator  # noqa: E402
+from regard.translate.translator import Translator  # noqa: E402
 
 SMALL = {
     "tokenizer": {"vocab_size": 400},

@@ -7,19 +7,19 @@ torch = pytest.importorskip("torch")
 
 from small import SIZES, VOCAB, all_of, greedy, pairs_of, random_batch  # noqa: E402
 
-from regard.config import (  # noqa: E402
-    AttendThenStep,
-    NoAttention,
-    RecurrentOptions,
-    StepThenAttend,
-    TransformerOptions,
-)
 from regard.contract import Ragged, make_feature_batch  # noqa: E402
 from regard.errors import ConfigError  # noqa: E402
 from regard.model.build import build_model, export_arrays  # noqa: E402
 from regard.model.engine import TorchEngine, batch_loss  # noqa: E402
 from regard.model.noise import Noise  # noqa: E402
 from regard.model.presets import preset  # noqa: E402
+from regard.options.model import (  # noqa: E402
+    AttendThenStep,
+    NoAttention,
+    RecurrentOptions,
+    StepThenAttend,
+    TransformerOptions,
+)
 from regard.runtime.build import build_engine  # noqa: E402
 
 LOOKS = [*all_of(AttendThenStep), *all_of(StepThenAttend), *all_of(NoAttention)]

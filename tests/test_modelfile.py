@@ -10,10 +10,11 @@ import safetensors
 import safetensors.numpy
 from small import pairs_of, random_weights, shrink
 
-from regard.config import CharacterOptions, FeatureSource, RecurrentOptions, TransformerOptions, WordOptions
 from regard.errors import ModelFileError, OutputError
 from regard.model.presets import PRESETS
 from regard.modelfile import FORMAT, ModelFile, load_model, save_model
+from regard.options.model import FeatureSource, RecurrentOptions, TransformerOptions
+from regard.options.text import CharacterOptions, WordOptions
 from regard.runtime.shapes import weight_shapes
 from regard.text.tokenizer import TokenizerPair
 

@@ -12,7 +12,6 @@ torch = pytest.importorskip("torch")
 
 from small import SIZES, VOCAB, batch_of, greedy, ids_of, pairs_of, random_batch, shrink, with_dropout  # noqa: E402
 
-from regard.config import FeatureSource, RecurrentOptions, TransformerOptions, WordOptions, parse  # noqa: E402
 from regard.contract import Ragged, follow, force_by_steps, make_batch, make_feature_batch  # noqa: E402
 from regard.errors import ConfigError, CorpusError  # noqa: E402
 from regard.model.build import build_model, count_parameters, export_arrays, import_arrays, load_vectors  # noqa: E402
@@ -22,6 +21,9 @@ from regard.model.noise import Noise  # noqa: E402
 from regard.model.presets import PRESETS  # noqa: E402
 from regard.model.rnn import RecurrentModel, gold_probability  # noqa: E402
 from regard.model.transformer import TransformerModel  # noqa: E402
+from regard.options.model import FeatureSource, RecurrentOptions, TransformerOptions  # noqa: E402
+from regard.options.parse import parse  # noqa: E402
+from regard.options.text import WordOptions  # noqa: E402
 from regard.probes import (  # noqa: E402
     Recorder,
     force_weights,

@@ -8,7 +8,11 @@ torch = pytest.importorskip("torch", reason="training needs torch")
 
 from small import batch_of, shrink  # noqa: E402
 
-from regard.config import (  # noqa: E402
+from regard.model.build import build_model  # noqa: E402
+from regard.model.engine import batch_loss, forced_logits  # noqa: E402
+from regard.model.noise import Noise  # noqa: E402
+from regard.model.presets import preset  # noqa: E402
+from regard.options.training import (  # noqa: E402
     AdamOptions,
     CosineSchedule,
     HalvingSchedule,
@@ -19,10 +23,6 @@ from regard.config import (  # noqa: E402
     SnapshotAverage,
     TrapezoidSchedule,
 )
-from regard.model.build import build_model  # noqa: E402
-from regard.model.engine import batch_loss, forced_logits  # noqa: E402
-from regard.model.noise import Noise  # noqa: E402
-from regard.model.presets import preset  # noqa: E402
 from regard.training.objective import objective  # noqa: E402
 from regard.training.optimise import Place, make_average, make_optimiser, rate_factor  # noqa: E402
 from regard.vocabulary import NUM_RESERVED  # noqa: E402

@@ -8,7 +8,7 @@ import pytest
 from scripted import Scripted
 
 import regard.training.reading
-from regard.align import Reading
+from regard.alignment.reading import Reading
 from regard.contract import Ragged, make_batch
 from regard.training.reading import choose_reading, rank_readings
 

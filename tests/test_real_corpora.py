@@ -4,11 +4,11 @@ from itertools import islice
 
 import pytest
 
-from regard.config import BatchOptions, SubwordOptions
 from regard.corpus.batches import Batches, Share
 from regard.corpus.inspect import inspect
 from regard.corpus.read import open_corpus
 from regard.corpus.store import build_store
+from regard.options.text import BatchOptions, SubwordOptions
 from regard.text.tokenizer import TokenizerPair
 from regard.vocabulary import PAD
 

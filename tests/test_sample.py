@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from regard.align import from_pharaoh
+from regard.alignment.links import from_pharaoh
 from regard.sample import MAX_WORDS, MIN_WORDS, SamplePair, generate, write
 from regard.sample.adverbials import place, town_or_country
 from regard.sample.clauses import HABITUAL, NEAR, ONGOING, PAST, Predicate, clause

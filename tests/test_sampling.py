@@ -16,7 +16,7 @@ from searches import (
 )
 from small import random_engine
 
-from regard.config import RiskOptions, SampleOptions
+from regard.options.search import RiskOptions, SampleOptions
 from regard.search.walk import greedy, sample
 from regard.vocabulary import BOS, EOS
 

@@ -19,8 +19,9 @@ from searches import (
 )
 from small import VOCAB, random_engine
 
-from regard.align import USUAL_READING
-from regard.config import BeamOptions, LearnedPositions, SampleOptions
+from regard.alignment.reading import USUAL_READING
+from regard.options.model import LearnedPositions
+from regard.options.search import BeamOptions, SampleOptions
 from regard.search.beam import beam as beam_search
 from regard.search.scores import best_ids, best_two, log_normaliser
 from regard.search.task import length_factor

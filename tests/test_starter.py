@@ -11,10 +11,10 @@ import regard
 import regard.sample
 import regard.starter
 from regard.cli import run
-from regard.config import SubwordOptions
 from regard.errors import ModelFileError
 from regard.model.presets import preset
 from regard.modelfile import ModelFile, load_model, save_model
+from regard.options.text import SubwordOptions
 from regard.starter import bundled, default_model, locate, names_model
 from regard.text.tokenizer import TokenizerPair
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.config import BatchOptions, SubwordOptions, WordOptions
 from regard.contract import Ragged, make_batch
 from regard.corpus.batches import Batches, Permutation, Position, Share, resample
 from regard.corpus.parallel import map_in_processes, map_in_threads
 from regard.corpus.read import Pair
 from regard.corpus.store import Store, build_store
 from regard.errors import ConfigError, CorpusError, OutputError, RegardError
+from regard.options.text import BatchOptions, SubwordOptions, WordOptions
 from regard.sample import generate
 from regard.text.normalize import normalize
 from regard.text.tokenizer import TokenizerPair
@@ -316,7 +316,7 @@ _MEASURE = """
 import sys
 from itertools import islice
 from pathlib import Path
-from regard.config import BatchOptions
+from regard.options.text import BatchOptions
 from regard.corpus.batches import Batches, Share
 from regard.corpus.read import Pair
 from regard.corpus.store import build_store

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.config import CharacterOptions, SubwordOptions, WordOptions, parse
 from regard.errors import TokenizerError
+from regard.options.parse import parse
+from regard.options.text import CharacterOptions, SubwordOptions, WordOptions
 from regard.sample import generate
 from regard.text.normalize import normalize, trace_normalize
 from regard.text.tokenizer import Tokenizer, TokenizerPair

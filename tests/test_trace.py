@@ -20,11 +20,14 @@ from hypothesis import strategies as st
 from searches import forced
 from small import SIZES, random_weights, shrink
 
-import regard.decode
-from regard.align import Reading
-from regard.config import (
+import regard.translate.decode
+from regard.alignment.reading import Reading
+from regard.contract import Ragged, make_batch
+from regard.errors import ConfigError, SourceError, TraceError
+from regard.model.presets import PRESETS
+from regard.modelfile import ModelFile
+from regard.options.model import (
     AttendThenStep,
-    CharacterOptions,
     ContentScorer,
     GlobalWindow,
     LearnedPositions,
@@ -33,14 +36,9 @@ from regard.config import (
     NoAttention,
     RecurrentOptions,
     StepThenAttend,
-    SubwordOptions,
     TransformerOptions,
-    WordOptions,
 )
-from regard.contract import Ragged, make_batch
-from regard.errors import ConfigError, SourceError, TraceError
-from regard.model.presets import PRESETS
-from regard.modelfile import ModelFile
+from regard.options.text import CharacterOptions, SubwordOptions, WordOptions
 from regard.probes import Recorder, together
 from regard.runtime.build import build_engine
 from regard.text.tokenizer import TokenizerPair
@@ -49,7 +47,7 @@ from regard.trace.document import HeadOff, LookSo, MaskOff, PositionsOff, schema
 from regard.trace.make import MAX_PIECES_WITH_STATES, Tracer
 from regard.trace.mechanics import cards, step_lines
 from regard.trace.views import Which, load_trace
-from regard.translate import Translator
+from regard.translate.translator import Translator
 from regard.vocabulary import BOS, EOS, NUM_RESERVED, PAD, RESERVED
 
 SOURCES = ["le chat dort ici.", "l'ami a un chat", "où ?"]
@@ -126,7 +124,7 @@ SEARCHES = {
 def _short():
     """Random models seldom come to an end by themselves: let their limit be lower."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regard.decode, "_FREE_TOKENS", 0)
+        patch.setattr(regard.translate.decode, "_FREE_TOKENS", 0)
         yield
 
 

@@ -20,7 +20,6 @@ import pytest
 torch = pytest.importorskip("torch", reason="training needs torch")
 
 import regard  # noqa: E402
-from regard.config import AverageOptions, OptimiserOptions, ScheduleOptions, SubwordOptions  # noqa: E402
 from regard.errors import (  # noqa: E402
     CheckpointError,
     ConfigError,
@@ -31,6 +30,8 @@ from regard.errors import (  # noqa: E402
     UnequalError,
 )
 from regard.modelfile import load_model, save_model  # noqa: E402
+from regard.options.text import SubwordOptions  # noqa: E402
+from regard.options.training import AverageOptions, OptimiserOptions, ScheduleOptions  # noqa: E402
 from regard.sample import generate  # noqa: E402
 from regard.training.checkpoint import newest_checkpoint  # noqa: E402
 from regard.training.run import CorpusFiles, Request, train  # noqa: E402
@@ -137,7 +138,7 @@ def test_one_call_leaves_a_model_that_translates_as_well_as_it_says(corpus, tmp_
     data = json.loads((request.folder / "data" / "data.json").read_text())
     sources = [source for source, _ in data["validation"]]
     texts = [one.text for one in translator.translate(sources)]
-    from regard.evaluate.scores import score
+    from regard.evaluation.scores import score
 
     again = score(texts, [target for _, target in data["validation"]], sources=sources, target_language="en")
     assert again.bleu == trained.scores.bleu

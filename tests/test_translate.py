@@ -14,14 +14,15 @@ from scripted import Scripted, one_after_another, straight
 from small import random_engine, random_weights, shrink
 
 import regard
-import regard.decode
-import regard.translate
-from regard.config import CharacterOptions, LearnedPositions
+import regard.translate.decode
+import regard.translate.translator
 from regard.errors import ConfigError, ModelFileError, SourceError
 from regard.model.presets import PRESETS
 from regard.modelfile import ModelFile, save_model
+from regard.options.model import LearnedPositions
+from regard.options.text import CharacterOptions
 from regard.text.tokenizer import TokenizerPair
-from regard.translate import Translator
+from regard.translate.translator import Translator
 from regard.vocabulary import EOS, NUM_RESERVED, SPACE, UNK
 
 TEXTS = [
@@ -55,7 +56,7 @@ SEARCHES = {
 def _short():
     """Random models seldom come to an end by themselves: let their limit be lower."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regard.decode, "_FREE_TOKENS", 4)
+        patch.setattr(regard.translate.decode, "_FREE_TOKENS", 4)
         yield
 
 
@@ -115,7 +116,7 @@ def test_a_text_is_translated_alike_alone_in_company_in_any_order_and_by_several
 
 
 def test_workers_with_batches_of_their_own_change_nothing(monkeypatch):
-    monkeypatch.setattr(regard.translate, "_BATCH_TOKENS", 60)  # many batches
+    monkeypatch.setattr(regard.translate.translator, "_BATCH_TOKENS", 60)  # many batches
     texts = ["cab " * number for number in range(1, 4)] + ["a", "b", "c", "ab"]
     by_one, by_two = (
         translator_of(SMALL["regard-small"], num_workers=number).translate(texts, beam_size=2)
@@ -162,7 +163,7 @@ def test_a_choice_between_equals_is_made_alone_and_is_the_same_in_any_batch(monk
         return [one.source for one, other in zip(together, alone, strict=True) if seen(one) != seen(other)]
 
     assert differing() == []
-    monkeypatch.setattr(regard.translate, "DOUBT", 0)
+    monkeypatch.setattr(regard.translate.translator, "DOUBT", 0)
     assert differing() != []
 
 
@@ -218,7 +219,7 @@ def test_sources_are_cleaned_as_they_were_for_training():
 
 
 def test_many_texts_go_in_several_batches_and_progress_counts_them_all(monkeypatch):
-    monkeypatch.setattr(regard.translate, "_BATCH_TOKENS", 100)
+    monkeypatch.setattr(regard.translate.translator, "_BATCH_TOKENS", 100)
     texts = [f"{'ab ' * (number % 4)}c" for number in range(30)]
     told = []
     translator = translator_of(SMALL["sutskever2014"])
@@ -442,7 +443,7 @@ def test_what_the_reader_should_know_of_any_segment_is_told():
 
 
 def test_a_stream_is_read_as_it_goes_and_gives_what_translate_gives(monkeypatch):
-    monkeypatch.setattr(regard.translate, "_CHUNK_TEXTS", 4)
+    monkeypatch.setattr(regard.translate.translator, "_CHUNK_TEXTS", 4)
     texts = [text * (number + 1) for number, text in enumerate(TEXTS)]
     num_read = 0
 
@@ -462,7 +463,7 @@ def test_a_stream_is_read_as_it_goes_and_gives_what_translate_gives(monkeypatch)
 
 
 def test_a_stream_of_long_texts_is_read_in_smaller_portions(monkeypatch):
-    monkeypatch.setattr(regard.translate, "_CHUNK_CHARACTERS", 10)
+    monkeypatch.setattr(regard.translate.translator, "_CHUNK_CHARACTERS", 10)
     read = iter(["abcabc", "abcabc", "b", "c"])
     stream = copier().stream(read, guard=False)
     assert next(stream).text == "abcabc"
@@ -470,7 +471,7 @@ def test_a_stream_of_long_texts_is_read_in_smaller_portions(monkeypatch):
 
 
 def test_a_stream_without_end_is_no_trouble(monkeypatch):
-    monkeypatch.setattr(regard.translate, "_CHUNK_TEXTS", 2)
+    monkeypatch.setattr(regard.translate.translator, "_CHUNK_TEXTS", 2)
     stream = copier().stream(itertools.cycle(["a", "b"]), guard=False)
     assert [one.text for one in itertools.islice(stream, 3)] == ["a", "b", "a"]
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import zstandard
 
-from regard.config import CharacterOptions, SubwordOptions, WordOptions
 from regard.errors import CorpusError
+from regard.options.text import CharacterOptions, SubwordOptions, WordOptions
 from regard.sample import generate
 from regard.text.segment import SPLITS, TableSegmenter
 from regard.text.tokenizer import Tokenizer

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from small import random_weights, shrink
 
-import regard.decode
-from regard.align import Reading
-from regard.config import CharacterOptions, LocalWindow
+import regard.translate.decode
+from regard.alignment.reading import Reading
 from regard.draw.colours import shaded
 from regard.model.presets import PRESETS
 from regard.modelfile import ModelFile
+from regard.options.model import LocalWindow
+from regard.options.text import CharacterOptions
 from regard.text.tokenizer import TokenizerPair
 from regard.trace.document import HeadOff, LookSo, MaskOff, PositionsOff
 from regard.trace.make import Tracer
@@ -56,7 +57,9 @@ def traces():
     """
     record = [f"decoder.1.cross.{name}" for name in ("query", "keys", "values", "heads")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regard.decode, "_FREE_TOKENS", 4)  # random models seldom come to an end by themselves
+        patch.setattr(
+            regard.translate.decode, "_FREE_TOKENS", 4
+        )  # random models seldom come to an end by themselves
         searched = tracer_of("bahdanau2015").trace("ab cab", beam_size=3)
     return {
         "transformer": tracer_of("regard-small", Reading(1, 0, True)).trace(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from regard.errors import SourceError
-from regard.workers import map_batches
+from regard.translate.executor import map_batches
 
 WAYS = pytest.mark.parametrize("much", [False, True], ids=["threads", "processes"])
 
@@ -82,7 +82,7 @@ def test_workers_of_a_killed_process_do_not_live_on():
     """They would wait for ever to be rid of answers that nobody takes."""
     code = """
 import os, sys, time
-from regard.workers import map_batches
+from regard.translate.executor import map_batches
 def work(number):
     os.write(1, b"%d\\n" % os.getpid())
     time.sleep(0.2)

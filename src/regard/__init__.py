@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from regard.trace.views import Trace
     from regard.training.run import Trained
-    from regard.translate import Translator
+    from regard.translate.translator import Translator
 
 __version__ = "0.1.0"
 
 
 def load(path: str | Path, *more: str | Path) -> "Translator":
     """Return the translator of a model file, or of several that translate together."""
-    from regard.translate import Translator  # here, so that `import regard` costs nothing
+    from regard.translate.translator import Translator  # here, so that `import regard` costs nothing
 
     return Translator.open(Path(path), *map(Path, more))
 

@@ -30,8 +30,8 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.config import FeatureSource, TokenSource
 from regard.errors import ConfigError, CorpusError
+from regard.options.model import FeatureSource, TokenSource
 from regard.vocabulary import BOS, EOS, PAD, UNK
 
 Ids = NDArray[np.int64]

@@ -20,11 +20,12 @@ import safetensors
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from regard.align import Reading
-from regard.config import RecurrentOptions, TransformerOptions, parse
+from regard.alignment.reading import Reading
 from regard.contract import Floats
 from regard.errors import ConfigError, ModelFileError, TokenizerError
 from regard.files import writing
+from regard.options.model import RecurrentOptions, TransformerOptions
+from regard.options.parse import parse
 from regard.runtime.shapes import weight_shapes
 from regard.starter import locate
 from regard.text.tokenizer import Tokenizer, TokenizerPair

@@ -17,12 +17,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from small import random_weights, shrink
 
-from regard.align import Reading
-from regard.config import BeamOptions, CharacterOptions
+from regard.alignment.reading import Reading
 from regard.model.presets import PRESETS
 from regard.modelfile import ModelFile, save_model
+from regard.options.search import BeamOptions
+from regard.options.text import CharacterOptions
 from regard.text.tokenizer import TokenizerPair
-from regard.translate import Translator
+from regard.translate.translator import Translator
 from regard.vocabulary import EOS, NUM_RESERVED, SPACE
 
 MODEL, TRANSLATIONS = (Path(__file__).parent / name for name in ("model-1.regard", "model-1.json"))

@@ -14,9 +14,10 @@ from regard.errors import ConfigError, CorpusError
 from regard.files import refuse_to_replace, writing
 
 if TYPE_CHECKING:
-    from regard.align import GoldLinks, Link, Symmetrisation
-    from regard.aligner.learn import TwoWayAligner
-    from regard.aligning import Alignment, Cut
+    from regard.alignment.attention import Alignment, Cut
+    from regard.alignment.gold import GoldLinks
+    from regard.alignment.links import Link, Symmetrisation
+    from regard.alignment.statistical.learn import TwoWayAligner
     from regard.text.words import Span
 
 NAME = "align"
@@ -89,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Align, write, score, draw."""
-    from regard.align import GoldLinks, read_gold
+    from regard.alignment.gold import GoldLinks, read_gold
 
     model, paths = _model_and_files(options)
     _refuse_useless_flags(options, model)
@@ -178,8 +179,8 @@ def _aligned(
     first_number: int = 1,
 ) -> Iterator["Alignment"]:
     """Yield the alignments, however they are found."""
-    from regard.aligning import align_pairs, drawn_links
-    from regard.evaluate.testset import read_lines
+    from regard.alignment.attention import align_pairs, drawn_links
+    from regard.evaluation.testset import read_lines
 
     if options.given:
         num_lines, num_pairs = sum(1 for _ in read_lines(options.given)), sum(1 for _ in pairs)
@@ -194,7 +195,7 @@ def _aligned(
     if model is None:
         yield from _statistically(options, pairs, cut)
         return
-    from regard.translate import Translator
+    from regard.translate.translator import Translator
 
     back = None if options.back is None else Translator.open(options.back)
     yield from align_pairs(pairs, Translator.open(model), back, options.how, cut, first_number)
@@ -203,7 +204,7 @@ def _aligned(
 def _statistically(
     options: argparse.Namespace, pairs: Iterable[tuple[str, str]], cut: "Cut"
 ) -> Iterator["Alignment"]:
-    from regard.aligning import drawn_links
+    from regard.alignment.attention import drawn_links
 
     def words(pair: tuple[str, str]) -> tuple[list[str], list[str]]:
         return _words(pair, cut)
@@ -217,8 +218,8 @@ def _statistically(
 
 def _learnt(options: argparse.Namespace, pairs: Iterable[tuple[str, str]], cut: "Cut") -> "TwoWayAligner":
     """Return the statistical aligner of these pairs and those of --train."""
-    from regard.aligner.learn import learn_both
-    from regard.aligner.pairs import TOO_LONG
+    from regard.alignment.statistical.learn import learn_both
+    from regard.alignment.statistical.pairs import TOO_LONG
 
     more = (pair for source, target in options.train for pair in _Pairs(source, target))
     with progress() as show:
@@ -247,7 +248,7 @@ def _write(
     options: argparse.Namespace, found: Iterable["Alignment"], num_pairs: int, *, keep: bool
 ) -> list[frozenset["Link"]]:
     """Write a line for each pair, and return the links if they are to be kept: there may be millions."""
-    from regard.align import to_pharaoh
+    from regard.alignment.links import to_pharaoh
 
     links = []
     with contextlib.ExitStack() as stack:
@@ -279,7 +280,7 @@ def _json(one: "Alignment") -> str:
 
 
 def _score(links: list[frozenset["Link"]], gold: "list[GoldLinks]") -> None:
-    from regard.align import aer_interval, score_links
+    from regard.alignment.gold import aer_interval, score_links
 
     score, (low, high) = score_links(links, gold), aer_interval(links, gold)
     print(
@@ -301,13 +302,13 @@ def _draw(one: "Alignment", path: Path | None) -> None:
 
 
 def _cut(text: str, cut: "Cut") -> "Sequence[Span]":
-    from regard.aligning import cut_words
+    from regard.alignment.attention import cut_words
 
     return cut_words(text, cut)
 
 
 def _read_links(where: str, line: str, source: str, target: str, cut: "Cut") -> frozenset["Link"]:
-    from regard.align import from_pharaoh
+    from regard.alignment.links import from_pharaoh
 
     try:
         links = from_pharaoh(line)
@@ -331,7 +332,7 @@ class _Pairs:
         self.corpus = open_corpus([source, target])
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        from regard.evaluate.testset import check_readable
+        from regard.evaluation.testset import check_readable
 
         for pair in self.corpus.pairs():
             for path, text in zip(self.corpus.paths, (pair.source, pair.target), strict=True):

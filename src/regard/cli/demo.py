@@ -125,12 +125,12 @@ def _compare() -> list["Trace"]:
 
 def _learn(colour: "Colour") -> "Trace":
     """Train a model of nothing but the grammar's sentences, and say how well it translates and aligns."""
-    from regard.align import GoldLinks, score_links
-    from regard.aligning import align_pairs
-    from regard.evaluate.scores import score
+    from regard.alignment.attention import align_pairs
+    from regard.alignment.gold import GoldLinks, score_links
+    from regard.evaluation.scores import score
     from regard.trace.make import Tracer
     from regard.training import load_torch
-    from regard.translate import Translator
+    from regard.translate.translator import Translator
 
     load_torch()
     import torch

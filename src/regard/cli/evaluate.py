@@ -68,9 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Evaluate, and show or write what was found."""
-    from regard.evaluate.report import check_folder, write_report
-    from regard.evaluate.run import evaluate, names_of
-    from regard.evaluate.testset import read_counts, read_texts, read_translations
+    from regard.evaluation.report import check_folder, write_report
+    from regard.evaluation.run import evaluate, names_of
+    from regard.evaluation.testset import read_counts, read_texts, read_translations
     from regard.files import refuse_to_replace, writing
 
     if options.force and options.report is None:
@@ -129,7 +129,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _search(options: argparse.Namespace) -> dict[str, Any]:
-    from regard.config import parse
+    from regard.options.parse import parse
 
     search = read_search(options.beam, options.set)
     parse("search", search)  # a mistake shows before anything is read

@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _relatedness() -> "Relatedness":
-    from regard.aligner.evidence import relatedness
+    from regard.alignment.statistical.evidence import relatedness
 
     return relatedness
 

@@ -20,8 +20,8 @@ from regard.errors import ConfigError, CorpusError, SourceError
 from regard.files import READ_ERRORS, refuse_to_replace, writing
 
 if TYPE_CHECKING:
-    from regard.result import Translation
-    from regard.translate import Translator
+    from regard.translate.result import Translation
+    from regard.translate.translator import Translator
 
 NAME = "translate"
 HELP = "translate lines of text, or a text given in quotes"
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(
             "--given takes translations as they are; leave --prefix, --beam, --nbest and --set out"
         )
-    from regard.translate import Translator
+    from regard.translate.translator import Translator
 
     model, texts = _model_and_texts(options.words)
     refuse_to_replace([options.out], [options.file, options.given, model, *options.others])
@@ -231,7 +231,7 @@ def _scored(
     translator: "Translator", lines: Iterable[str], given: Iterable[str], report: _Report
 ) -> Iterator["Translation"]:
     """Yield the given translations as the model sees them; a pair with a blank side is blank."""
-    from regard.result import Translation
+    from regard.translate.result import Translation
 
     missing = object()
     for number, (line, text) in enumerate(zip_longest(lines, given, fillvalue=missing), 1):

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.config import BatchOptions
 from regard.contract import Batch, Ids, Ragged, make_batch
 from regard.corpus.store import Store
 from regard.errors import ConfigError
+from regard.options.text import BatchOptions
 from regard.text.tokenizer import TokenizerPair
 
 _WINDOW_PAIRS = 1 << 15

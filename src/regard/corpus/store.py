@@ -26,7 +26,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.align import Link
+from regard.alignment.links import Link
 from regard.contract import Ids, Ragged
 from regard.corpus.parallel import map_in_threads, num_cores
 from regard.corpus.read import Pair, chunks

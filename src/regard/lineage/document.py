@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from regard.draw.heatmap import HeatMap
-from regard.evaluate.document import Difference, Estimate, Evaluation
-from regard.evaluate.scores import Interval
+from regard.evaluation.document import Difference, Estimate, Evaluation
+from regard.evaluation.scores import Interval
 from regard.lineage.ladder import Rung
 
 FORMAT = "regard-lineage/1"

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from regard.config import nearest
 from regard.errors import ConfigError
 from regard.model.presets import PRESETS
+from regard.options.section import nearest
 
 _WIDTH = PRESETS["regard-small"].hidden_size
 

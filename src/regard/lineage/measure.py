@@ -6,20 +6,21 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.align import GoldLinks, aer_interval, entropy_of_looks, score_links
-from regard.aligning import Cut, align_pairs
+from regard.alignment.attention import Cut, align_pairs
+from regard.alignment.gold import GoldLinks, aer_interval, score_links
+from regard.alignment.links import entropy_of_looks
 from regard.draw.heatmap import HeatMap
 from regard.errors import SourceError
-from regard.evaluate.bench import Bench
-from regard.evaluate.document import Estimate, Evaluation
-from regard.evaluate.resample import NUM_RESAMPLES, NUM_TRIALS, interval, interval_within, resample
-from regard.evaluate.run import Show, evaluate
-from regard.evaluate.scores import Floats, Interval, measures
+from regard.evaluation.bench import Bench
+from regard.evaluation.document import Estimate, Evaluation
+from regard.evaluation.resample import NUM_RESAMPLES, NUM_TRIALS, interval, interval_within, resample
+from regard.evaluation.run import Show, evaluate
+from regard.evaluation.scores import Floats, Interval, measures
 from regard.lineage.document import Budget, Climbed, Lineage, Step
 from regard.lineage.ladder import Rung, base_of
 from regard.modelfile import load_model
 from regard.text.words import words
-from regard.translate import Translator
+from regard.translate.translator import Translator
 
 SHORT, LONG = (1, 20), (41, 70)  # words of a source
 _NUM_FORCED = 200  # pairs whose attention is averaged; more change the second digit of the entropy at most

@@ -9,7 +9,7 @@ from regard.draw.charts import Series, line_chart_svg
 from regard.draw.heatmap import heat_maps_svg
 from regard.draw.labels import display_width, escaped, pad_left, pad_right, printable
 from regard.draw.pages import report_fragment, report_page
-from regard.evaluate.tables import signature_lines
+from regard.evaluation.tables import signature_lines
 from regard.lineage.document import Climbed, Lineage, Step
 from regard.lineage.wording import LANGUAGES, WORDS, is_shown, one_line, ranged, share, summary
 

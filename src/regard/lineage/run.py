@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from regard.align import read_gold
-from regard.aligning import Cut, cut_words
+from regard.alignment.attention import Cut, cut_words
+from regard.alignment.gold import read_gold
 from regard.corpus.language_codes import matches
 from regard.corpus.read import open_corpus
 from regard.draw.progress import progress
 from regard.errors import ConfigError
-from regard.evaluate.resample import NUM_RESAMPLES, NUM_TRIALS
-from regard.evaluate.testset import read_texts
+from regard.evaluation.resample import NUM_RESAMPLES, NUM_TRIALS
+from regard.evaluation.testset import read_texts
 from regard.lineage.climb import Plan, climb
 from regard.lineage.document import Budget, Lineage
 from regard.lineage.ladder import Rung, rungs

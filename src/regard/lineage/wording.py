@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from regard.evaluate.document import Difference, Estimate
-from regard.evaluate.scores import Interval
+from regard.evaluation.document import Difference, Estimate
+from regard.evaluation.scores import Interval
 from regard.lineage.document import Climbed, Lineage, includes_zero
 
 LANGUAGES = ("en", "ko")

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.config import AttendThenStep, StepThenAttend
 from regard.contract import Probe
 from regard.model.scorers import build_scorer
+from regard.options.model import AttendThenStep, StepThenAttend
 
 
 class Attended(NamedTuple):

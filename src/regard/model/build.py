@@ -7,7 +7,6 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from regard.config import InitOptions, RecurrentOptions, TransformerOptions
 from regard.contract import Floats
 from regard.errors import ConfigError
 from regard.model.cells import Cell, LongShortTermCell
@@ -15,6 +14,7 @@ from regard.model.embed import Embedding
 from regard.model.rnn import Decoder, RecurrentModel
 from regard.model.scorers import AdditiveScorer
 from regard.model.transformer import CrossAttention, SelfAttention, TransformerModel
+from regard.options.model import InitOptions, RecurrentOptions, TransformerOptions
 from regard.text.vectors import Vectors
 
 Model = RecurrentModel | TransformerModel

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.config import SourceOptions
+from regard.options.model import SourceOptions
 
 
 class Embedding(nn.Module):

@@ -1,6 +1,7 @@
 """Models by name: the papers', and our own. No torch is needed to look one up."""
 
-from regard.config import (
+from regard.errors import ConfigError
+from regard.options.model import (
     AttendThenStep,
     ContentScorer,
     GaussianInit,
@@ -10,9 +11,8 @@ from regard.config import (
     StepThenAttend,
     TransformerOptions,
     UniformInit,
-    nearest,
 )
-from regard.errors import ConfigError
+from regard.options.section import nearest
 
 PRESETS: dict[str, RecurrentOptions | TransformerOptions] = {
     "sutskever2014": RecurrentOptions(

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.config import RecurrentOptions, TeacherOptions
 from regard.contract import Probe, unseen
 from regard.model.attention import Attended, Attention, Memories
 from regard.model.cells import CELLS, Cell, Recurrent
 from regard.model.embed import Embedding, build_source
 from regard.model.noise import Noise, dropout
 from regard.model.output import Said
+from regard.options.model import RecurrentOptions, TeacherOptions
 from regard.vocabulary import PAD
 
 _DIRECTIONS = {"both": ("rightward", "leftward"), "forward": ("rightward",), "reversed": ("leftward",)}

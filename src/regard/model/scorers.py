@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.config import ContentScorer, LocationScorer
 from regard.contract import Probe
+from regard.options.model import ContentScorer, LocationScorer
 
 
 class DotScorer(nn.Module):

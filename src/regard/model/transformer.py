@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from regard.config import TransformerOptions
 from regard.contract import Probe, check_length, unseen
 from regard.model.embed import Embedding, build_source, sinusoids
 from regard.model.noise import Noise, add_dropout, dropout
 from regard.model.output import Said
+from regard.options.model import TransformerOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from regard.config import RecurrentOptions, TransformerOptions
 from regard.contract import Floats
+from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.runtime.recurrent import RecurrentEngine
 from regard.runtime.transformer import TransformerEngine
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.config import RecurrentOptions
 from regard.contract import Batch, Floats, Forced, Ids, Probe, Step, check_source, force_by_steps, unseen
+from regard.options.model import RecurrentOptions
 from regard.runtime.equations import (
     CELLS,
     PREPARE,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from regard.config import RecurrentOptions, TransformerOptions
+from regard.options.model import RecurrentOptions, TransformerOptions
 
 Shape = tuple[int, ...]
 Shaped = Iterator[tuple[str, Shape]]

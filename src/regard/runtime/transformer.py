@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.config import TransformerOptions
 from regard.contract import Batch, Floats, Forced, Ids, Probe, Step, check_length, check_source, unseen
+from regard.options.model import TransformerOptions
 from regard.runtime.equations import Weights, layer_norm, linear, products, sinusoids, softmax, under
 
 _ROOM = 16  # steps there is room for at first

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.align import Link, to_pharaoh
+from regard.alignment.links import Link, to_pharaoh
 from regard.files import writing
 from regard.sample.derivation import Derivation
 from regard.sample.orthography import (

@@ -8,7 +8,7 @@ In the lexicon and the grammar a word may carry two marks of the printed diction
 
 from collections.abc import Sequence
 
-from regard.align import Link
+from regard.alignment.links import Link
 
 Word = tuple[str, tuple[int, ...]]  # a marked word and the numbers of the units of meaning it belongs to
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.config import BeamOptions
 from regard.contract import Engine, Floats
+from regard.options.search import BeamOptions
 from regard.search.rules import Rules
 from regard.search.scores import Totals, best_ids, log_normaliser
 from regard.search.task import Found, Record, Task, length_factor

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.config import RiskOptions, SampleOptions
 from regard.contract import Engine, Floats, Ids
+from regard.options.search import RiskOptions, SampleOptions
 from regard.search.rules import Rules
 from regard.search.scores import Totals, best_two, log_normaliser
 from regard.search.task import DOUBT, LENGTH_PENALTY, Found, Record, Task, length_factor

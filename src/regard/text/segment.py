@@ -15,8 +15,8 @@ import numpy as np
 import sentencepiece
 from numpy.typing import NDArray
 
-from regard.config import CharacterOptions, SubwordOptions, WordOptions
 from regard.errors import TokenizerError
+from regard.options.text import CharacterOptions, SubwordOptions, WordOptions
 from regard.text.words import words
 from regard.vocabulary import BOS, EOS, FIRST_BYTE, NUM_RESERVED, PAD, RESERVED, SPACE, UNK
 

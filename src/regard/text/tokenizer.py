@@ -11,8 +11,9 @@ from itertools import chain, count, groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.config import CharacterOptions, SubwordOptions, WordOptions, parse
 from regard.errors import TokenizerError
+from regard.options.parse import parse
+from regard.options.text import CharacterOptions, SubwordOptions, WordOptions
 from regard.text.normalize import Normalized, normalize
 from regard.text.segment import SPLITS, Ids, Segmenter, SubwordSegmenter, TableSegmenter
 from regard.text.words import Span

@@ -8,9 +8,9 @@ from typing import get_args
 
 import numpy as np
 
-from regard.align import Reading
-from regard.config import parse
+from regard.alignment.reading import Reading
 from regard.errors import ConfigError, TraceError
+from regard.options.parse import parse
 from regard.trace.document import (
     Attention,
     Beam,

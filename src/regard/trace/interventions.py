@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from regard.config import RecurrentOptions, TransformerOptions
 from regard.contract import Probe
 from regard.errors import ConfigError
+from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.probes import force_weights, lift_mask, remove_positions, switch_off_head, together
 from regard.trace.document import HeadOff, Intervention, Kind, LookSo, MaskOff, PositionsOff
 

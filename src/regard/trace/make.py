@@ -18,16 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import regard
-from regard.align import USUAL_READING, Reading
-from regard.config import BeamOptions, parse
+from regard.alignment.reading import USUAL_READING, Reading
 from regard.contract import Engine, Floats
-from regard.decode import Decoder, Search
 from regard.errors import ConfigError, SourceError
-from regard.guard import Said as Judged
-from regard.guard import judge
 from regard.modelfile import ModelFile, load_model
+from regard.options.parse import parse
+from regard.options.search import BeamOptions
 from regard.probes import Tampered
-from regard.result import Part
 from regard.runtime.build import build_engine
 from regard.search.scores import best_ids, log_normaliser
 from regard.search.task import Hypothesis
@@ -42,6 +39,10 @@ from regard.trace.interventions import check, has_gaussian_window, num_layers_an
 from regard.trace.mechanics import internals
 from regard.trace.recorded import LEAST_LOG_PROB, Recorded, read_again
 from regard.trace.views import Trace
+from regard.translate.decode import Decoder, Search
+from regard.translate.guard import Said as Judged
+from regard.translate.guard import judge
+from regard.translate.result import Part
 from regard.vocabulary import EOS, FIRST_BYTE, NUM_RESERVED
 
 MAX_PIECES = 200

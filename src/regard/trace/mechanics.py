@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from regard.config import RecurrentOptions, TransformerOptions
 from regard.contract import Floats
 from regard.draw.labels import cut, display_width, folded, pad_right, printable
 from regard.errors import ConfigError
+from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.trace.document import Document
 from regard.vocabulary import BOS, RESERVED
 

@@ -12,7 +12,8 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 from pydantic import ValidationError
 
-from regard.align import Reading, to_words
+from regard.alignment.links import to_words
+from regard.alignment.reading import Reading
 from regard.contract import Floats
 from regard.draw.heatmap import HeatMap, heat_maps_svg
 from regard.draw.labels import printable

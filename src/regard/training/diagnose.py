@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from regard.config import TrainOptions
+from regard.options.training import TrainOptions
 from regard.training.prepare import Facts
 
 _SMALL_PAIRS = 2000

@@ -20,13 +20,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.align import Link, Reading
-from regard.aligner.learn import TwoWayAligner, learn_both
-from regard.aligner.pairs import WordPair
-from regard.config import RecurrentOptions, TrainOptions, TransformerOptions
+from regard.alignment.links import Link
+from regard.alignment.reading import Reading
+from regard.alignment.statistical.learn import TwoWayAligner, learn_both
+from regard.alignment.statistical.pairs import WordPair
 from regard.contract import Batch, Ids
 from regard.corpus.batches import PieceLinks
 from regard.corpus.store import Store, add_links
+from regard.options.model import RecurrentOptions, TransformerOptions
+from regard.options.training import TrainOptions
 from regard.text.tokenizer import Tokenizer, TokenizerPair
 from regard.text.words import Span
 from regard.vocabulary import EOS, PAD, SPACE

@@ -12,19 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.config import (
-    BatchOptions,
-    CharacterOptions,
-    RecurrentOptions,
-    SubwordOptions,
-    TrainOptions,
-    TransformerOptions,
-    WordOptions,
-)
 from regard.contract import Batch, Floats
 from regard.corpus.batches import Batches, Position, resample
 from regard.errors import TrainingError
 from regard.model.build import Model, build_model, import_arrays
+from regard.options.model import RecurrentOptions, TransformerOptions
+from regard.options.text import BatchOptions, CharacterOptions, SubwordOptions, WordOptions
+from regard.options.training import TrainOptions
 from regard.training.checkpoint import Checkpoint, save_checkpoint
 from regard.training.diagnose import Finding, Measured, about_learning, diverging, slower
 from regard.training.display import Display

@@ -9,7 +9,8 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from regard.config import (
+from regard.model.embed import Embedding
+from regard.options.training import (
     AdadeltaOptions,
     AdamOptions,
     AverageOptions,
@@ -17,7 +18,6 @@ from regard.config import (
     ScheduleOptions,
     SgdOptions,
 )
-from regard.model.embed import Embedding
 
 _MOST_WARMUP = 0.1  # of a run
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from regard.config import CharacterOptions, SubwordOptions, WordOptions
 from regard.corpus.batches import Share
 from regard.corpus.inspect import Report, clean_pairs, inspect, what_to_clean
 from regard.corpus.read import Corpus, Pair, sample_pairs
@@ -24,6 +23,7 @@ from regard.corpus.split import Split, split_off
 from regard.corpus.store import Store, build_store
 from regard.errors import CorpusError
 from regard.files import writing_folder
+from regard.options.text import CharacterOptions, SubwordOptions, WordOptions
 from regard.text.tokenizer import Tokenizer, TokenizerPair
 from regard.training.guide import write_links
 from regard.vocabulary import NUM_RESERVED

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.align import Reading
+from regard.alignment.reading import Reading
 from regard.contract import Batch, Engine, Floats, Ids
 from regard.vocabulary import EOS, PAD
 

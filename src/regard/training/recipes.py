@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from regard.config import RecurrentOptions, TransformerOptions, nearest, parse
 from regard.errors import ConfigError
 from regard.model.presets import preset
+from regard.options.model import RecurrentOptions, TransformerOptions
+from regard.options.parse import parse
+from regard.options.section import nearest
 from regard.training.loop import RunOptions
 
 # How the papers trained, where they say so. Batches are counted in tokens here and in sentences there:

@@ -31,7 +31,7 @@ import numpy as np
 import torch
 
 import regard
-from regard.align import Reading
+from regard.alignment.reading import Reading
 from regard.corpus.batches import Batches
 from regard.corpus.inspect import check_rules
 from regard.corpus.language_codes import matches
@@ -39,12 +39,11 @@ from regard.corpus.parallel import num_cores
 from regard.corpus.read import Corpus, open_corpus
 from regard.doctor import probe_precisions
 from regard.errors import CheckpointError, ConfigError, OutputError, TrainingError
-from regard.evaluate.scores import LengthScore, Scores, score
+from regard.evaluation.scores import LengthScore, Scores, score
 from regard.files import writing
 from regard.model.build import build_model, count_parameters, import_arrays
 from regard.model.engine import TorchEngine
 from regard.modelfile import ModelFile, load_model, save_model
-from regard.result import Translation
 from regard.runtime.build import build_engine
 from regard.starter import locate
 from regard.training.checkpoint import locked, newest_checkpoint
@@ -59,7 +58,8 @@ from regard.training.reading import choose_reading
 from regard.training.recipes import choose_preset, continued_options, effective_options, options_of
 from regard.training.validate import Validated
 from regard.training.workers import choose_num_workers
-from regard.translate import Translator
+from regard.translate.result import Translation
+from regard.translate.translator import Translator
 
 _BUDGET = ("steps", "seconds")
 _START_FILE = "start.regard"

@@ -8,18 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.align import entropy_of_looks
-from regard.config import BatchOptions
+from regard.alignment.links import entropy_of_looks
 from regard.contract import Batch, Floats
 from regard.corpus.batches import Batches, Share
-from regard.evaluate.scores import score
+from regard.evaluation.scores import score
 from regard.model.build import Model, export_arrays
 from regard.model.engine import TorchEngine, batch_loss
-from regard.result import Translation
+from regard.options.text import BatchOptions
 from regard.runtime.build import build_engine
 from regard.training.display import Validation
 from regard.training.prepare import Prepared
-from regard.translate import Translator
+from regard.translate.result import Translation
+from regard.translate.translator import Translator
 
 _PROBE_WORDS = (6, 12)  # a sentence of this many words is shown with its attention
 

@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.config import TrainOptions
 from regard.contract import Batch
 from regard.model.build import Model
 from regard.model.noise import Noise
+from regard.options.training import TrainOptions
 from regard.training.guide import Guide
 from regard.training.objective import objective
 from regard.training.processes import Processes

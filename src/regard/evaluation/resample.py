@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from regard.evaluate.scores import Floats, Interval
+from regard.evaluation.scores import Floats, Interval
 
 NUM_RESAMPLES = 1000
 NUM_TRIALS = 10_000

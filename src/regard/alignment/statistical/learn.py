@@ -20,13 +20,13 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from regard.align import Link, Symmetrisation, agreed_links, symmetrise
-from regard.aligner.pairs import MAX_WORDS, Block, PairFile, WordIds, WordPair, blocks
-from regard.aligner.posteriors import MAX_JUMP, Doubles, Posteriors, hmm, ibm1
-from regard.aligner.table import TABLE_BITS, TableKeys
+from regard.alignment.links import Link, Symmetrisation, agreed_links, symmetrise
+from regard.alignment.statistical.pairs import MAX_WORDS, Block, PairFile, WordIds, WordPair, blocks
+from regard.alignment.statistical.posteriors import MAX_JUMP, Doubles, Posteriors, hmm, ibm1
+from regard.alignment.statistical.table import TABLE_BITS, TableKeys
 from regard.contract import Floats, Ids, Ragged
 from regard.errors import CorpusError
-from regard.workers import map_batches
+from regard.translate.executor import map_batches
 
 Found = TypeVar("Found")
 Round = Literal["ibm1", "hmm"]

@@ -5,8 +5,8 @@ from functools import partial
 
 import numpy as np
 
-from regard.aligner.learn import Aligner, Progress, TwoWayAligner, learn_both, map_chunks
-from regard.aligner.pairs import MAX_WORDS, WordIds, WordPair
+from regard.alignment.statistical.learn import Aligner, Progress, TwoWayAligner, learn_both, map_chunks
+from regard.alignment.statistical.pairs import MAX_WORDS, WordIds, WordPair
 from regard.contract import Floats, Ids
 from regard.text.words import words
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from regard.errors import OutputError
-from regard.evaluate.document import FORMAT, Evaluation
-from regard.evaluate.page import page
-from regard.evaluate.tables import markdown
+from regard.evaluation.document import FORMAT, Evaluation
+from regard.evaluation.page import page
+from regard.evaluation.tables import markdown
 from regard.files import writing_folder
 
 _PAGE, _MARKDOWN, _JSON = "report.html", "report.md", "report.json"

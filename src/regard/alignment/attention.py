@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from regard.align import Link, Symmetrisation, agreed_links, hard_links, symmetrise, to_words
+from regard.alignment.links import Link, Symmetrisation, agreed_links, hard_links, symmetrise, to_words
 from regard.contract import Floats
 from regard.draw.heatmap import HeatMap, heat_maps_svg
 from regard.draw.labels import printable
@@ -16,7 +16,7 @@ from regard.draw.terminal import USUAL_WIDTH, heat_map_lines
 from regard.errors import ConfigError
 from regard.text.normalize import normalize, trace_normalize
 from regard.text.words import Span, match_pieces, words
-from regard.translate import Translator
+from regard.translate.translator import Translator
 
 _CHUNK = 500
 Cut = Literal["spaces", "words"]

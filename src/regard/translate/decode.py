@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.align import Reading
-from regard.config import BeamOptions, RiskOptions, SampleOptions
+from regard.alignment.reading import Reading
 from regard.contract import Engine, Floats, Ragged, make_batch
-from regard.result import Part
+from regard.options.search import BeamOptions, RiskOptions, SampleOptions
 from regard.search.beam import beam
 from regard.search.risk import by_risk
 from regard.search.scores import target_log_probs
@@ -25,6 +24,7 @@ from regard.text.protect import items
 from regard.text.segment import Ids
 from regard.text.tokenizer import TokenizerPair
 from regard.text.words import Span, match_pieces, words
+from regard.translate.result import Part
 from regard.vocabulary import EOS, NUM_RESERVED, UNK
 
 Search = BeamOptions | SampleOptions | RiskOptions

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.aligner.pairs import Block
+from regard.alignment.statistical.pairs import Block
 from regard.contract import Floats, Ids
 
 Doubles = NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from regard.evaluate.document import Evaluation, System
+from regard.evaluation.document import Evaluation, System
 
 _NUM_EXTREME = 5  # worst and best sentences of each system
 _NUM_APART = 4  # sentences that a system translates better than the first, and as many worse

@@ -9,10 +9,10 @@ from regard.draw.charts import Series, bar_chart_svg, line_chart_svg
 from regard.draw.heatmap import heat_maps_svg
 from regard.draw.labels import escaped
 from regard.draw.pages import report_fragment, report_page
-from regard.evaluate.document import Evaluation, System
-from regard.evaluate.examples import choose
-from regard.evaluate.scores import MEASURE_LABELS, Interval
-from regard.evaluate.tables import Table, ranged, signature_lines, tables
+from regard.evaluation.document import Evaluation, System
+from regard.evaluation.examples import choose
+from regard.evaluation.scores import MEASURE_LABELS, Interval
+from regard.evaluation.tables import Table, ranged, signature_lines, tables
 from regard.text.words import words
 
 

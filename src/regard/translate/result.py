@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.align import Link, hard_links, to_words
+from regard.alignment.links import Link, hard_links, to_words
 from regard.draw.heatmap import HeatMap, heat_maps_svg
 from regard.draw.labels import printable
 from regard.draw.notebook import mime_bundle

@@ -2,9 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from regard import config
-from regard.config import BatchOptions, SubwordOptions, WordOptions, parse
 from regard.errors import ConfigError
+from regard.options.parse import parse
+from regard.options.reference import reference
+from regard.options.text import BatchOptions, SubwordOptions, WordOptions
 
 
 @pytest.mark.parametrize(
@@ -53,4 +54,6 @@ def test_options_cannot_be_changed():
 
 def test_the_reference_page_is_true():
     page = Path(__file__).parents[1] / "docs" / "options.md"
-    assert page.read_text() == config.reference(), "print it anew: python -m regard.config > docs/options.md"
+    assert page.read_text() == reference(), (
+        "print it anew: python -m regard.options.reference > docs/options.md"
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 from regard.corpus.input_file import InputFile
 from regard.corpus.read import open_corpus
 from regard.errors import CorpusError, UnequalError
-from regard.evaluate.frequency import count_words
+from regard.evaluation.frequency import count_words
 
 _SHOWN_LINES = 5
 _SURROGATE = re.compile("[\ud800-\udfff]")  # what `InputFile` makes of bytes that are not UTF-8

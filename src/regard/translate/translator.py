@@ -17,15 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.align import USUAL_READING, Reading
-from regard.config import BeamOptions, SampleOptions, parse
+from regard.alignment.reading import USUAL_READING, Reading
 from regard.contract import Engine
-from regard.decode import Decoder, Search, mended
 from regard.errors import ConfigError, ModelFileError, SourceError
-from regard.guard import Said, hardly_seen, judge
 from regard.modelfile import ModelFile, load_model
-from regard.result import Alternative, Part, Translation
-from regard.retry import Attempt, Copied, attempts, in_capitals, put_back
+from regard.options.parse import parse
+from regard.options.search import BeamOptions, SampleOptions
 from regard.runtime.build import build_engine
 from regard.search.ensemble import Ensemble
 from regard.search.task import DOUBT, Found
@@ -35,8 +32,12 @@ from regard.text.segment import Ids
 from regard.text.split import split
 from regard.text.tokenizer import TokenizerPair
 from regard.text.words import Span, match_pieces, words
+from regard.translate.decode import Decoder, Search, mended
+from regard.translate.executor import map_batches
+from regard.translate.guard import Said, hardly_seen, judge
+from regard.translate.result import Alternative, Part, Translation
+from regard.translate.retry import Attempt, Copied, attempts, in_capitals, put_back
 from regard.vocabulary import UNK
-from regard.workers import map_batches
 
 # Source tokens of all rows decoded together; a sentence has as many rows as the beam is wide.
 _BATCH_TOKENS = 4096

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from regard.config import BeamOptions
-from regard.decode import Edits
-from regard.result import Part
+from regard.options.search import BeamOptions
 from regard.text.normalize import Normalized
 from regard.text.protect import NUM_ATTEMPTS, items, missing, stand_ins, substitute
 from regard.text.words import Span, match_pieces, words
+from regard.translate.decode import Edits
+from regard.translate.result import Part
 
 # To look at all of the source, or not to say the same again and again.
 _WHOLE = BeamOptions(coverage_penalty=0.1)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regard.draw.labels import display_width, pad_left, pad_right, printable
-from regard.evaluate.document import ALPHA, Evaluation, System
-from regard.evaluate.examples import Examples, choose
-from regard.evaluate.scores import MEASURE_LABELS, Interval
+from regard.evaluation.document import ALPHA, Evaluation, System
+from regard.evaluation.examples import Examples, choose
+from regard.evaluation.scores import MEASURE_LABELS, Interval
 
 
 @dataclass(frozen=True, slots=True)

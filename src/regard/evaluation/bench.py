@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from regard.evaluate.document import Difference, Estimate, FlagScore
-from regard.evaluate.resample import bootstrap_p, interval, interval_within, randomisation_p, resample
-from regard.evaluate.scores import (
+from regard.evaluation.document import Difference, Estimate, FlagScore
+from regard.evaluation.resample import bootstrap_p, interval, interval_within, randomisation_p, resample
+from regard.evaluation.scores import (
     Floats,
     Interval,
     LengthBin,

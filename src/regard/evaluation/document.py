@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from regard.draw.heatmap import HeatMap
-from regard.evaluate.frequency import FrequencyScore
-from regard.evaluate.scores import Interval, LengthScore, MeasureName
+from regard.evaluation.frequency import FrequencyScore
+from regard.evaluation.scores import Interval, LengthScore, MeasureName
 
 FORMAT = "regard-evaluation/1"
 ALPHA = 0.05  # below it a p counts as beyond chance
@@ -165,13 +165,13 @@ class Evaluation:
         }
 
     def __str__(self) -> str:
-        from regard.evaluate.tables import plain_text  # here, for it reads what is defined here
+        from regard.evaluation.tables import plain_text  # here, for it reads what is defined here
 
         return plain_text(self)
 
     def _repr_html_(self) -> str:
         """Be shown in a notebook: tables and figures, without the sentences."""
-        from regard.evaluate.page import fragment  # as above
+        from regard.evaluation.page import fragment  # as above
 
         return fragment(self)
 

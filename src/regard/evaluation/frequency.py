@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from regard.evaluate.resample import interval_within, resample
-from regard.evaluate.scores import Floats, Interval, f_measure
+from regard.evaluation.resample import interval_within, resample
+from regard.evaluation.scores import Floats, Interval, f_measure
 from regard.text.words import words
 
 _BIN_STARTS = (0, 1, 2, 5, 10, 100, 1000, 10_000, None)

@@ -11,15 +11,15 @@ from typing import Any
 from regard.corpus.language_codes import matches
 from regard.draw.heatmap import HeatMap
 from regard.errors import ConfigError, CorpusError, SourceError
-from regard.evaluate.bench import Bench
-from regard.evaluate.document import Evaluation, Likelihood, Speed, System
-from regard.evaluate.examples import choose
-from regard.evaluate.frequency import by_frequency, count_words, split_words
-from regard.evaluate.resample import NUM_RESAMPLES, NUM_TRIALS, SEED
-from regard.evaluate.scores import measures
+from regard.evaluation.bench import Bench
+from regard.evaluation.document import Evaluation, Likelihood, Speed, System
+from regard.evaluation.examples import choose
+from regard.evaluation.frequency import by_frequency, count_words, split_words
+from regard.evaluation.resample import NUM_RESAMPLES, NUM_TRIALS, SEED
+from regard.evaluation.scores import measures
 from regard.modelfile import ModelFile, load_model
 from regard.text.words import words
-from regard.translate import Translator
+from regard.translate.translator import Translator
 from regard.vocabulary import RESERVED, UNK
 
 Show = Callable[[str, int, int], None]  # what is being done, how much of it is done, and of how much

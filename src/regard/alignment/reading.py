@@ -1,0 +1,42 @@
+"""Which attention of a model is read as its word alignment."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from regard.contract import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Which attention of a model tells which source piece became which.
+
+    That of one layer (counted from the last if negative), of one of its heads or the mean of all; and if
+    `shifted`, at the step that reads a piece instead of the one that says it (SHIFT-ATT, Chen et al. 2020).
+    """
+
+    layer: int
+    head: int | None
+    shifted: bool
+
+    def look(self, attention_RLNS: Floats) -> Floats:
+        """Return the chosen weights of each row (R, S), none if the model has no attention."""
+        num_rows, num_layers = attention_RLNS.shape[:2]
+        if not num_layers:
+            return np.empty((num_rows, 0), np.float32)
+        layer = self.layer if self.layer >= 0 else max(num_layers + self.layer, 0)
+        heads_RNS = attention_RLNS[:, layer]
+        look_RS: Floats = heads_RNS.mean(axis=1) if self.head is None else heads_RNS[:, self.head]
+        return look_RS
+
+    def align(self, looks_TS: Floats) -> Floats:
+        """Return for each piece said where it came from, given where each step looked.
+
+        The last piece is read by no step and keeps its own.
+        """
+        return np.concatenate([looks_TS[1:], looks_TS[-1:]]) if self.shifted else looks_TS
+
+
+USUAL_READING = Reading(-2, None, False)
+"""Where nothing was learnt about a model: the last layer but one, the mean of its heads. In Transformers its
+weights align best (Garg et al. 2019, section 4.1)."""

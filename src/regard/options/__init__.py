@@ -1,0 +1,1 @@
+"""Every option: its name, type, default, help and check."""

@@ -1,0 +1,59 @@
+"""Options of the tokenizer and of batches."""
+
+from typing import Annotated, Literal
+
+from pydantic import (
+    Field,
+)
+
+from regard.options.section import Options, named
+from regard.vocabulary import NUM_RESERVED
+
+
+class SubwordOptions(Options):
+    """Subwords by SentencePiece, learnt from the corpus."""
+
+    kind: Literal["unigram", "bpe"] = "unigram"
+    """`unigram` (Kudo 2018) or `bpe` (Sennrich et al. 2016)."""
+    vocab_size: int = Field(8000, gt=NUM_RESERVED, le=1_000_000)
+    """Number of pieces wanted, the reserved ones counted; a small corpus may give fewer."""
+    joint: bool = True
+    """One vocabulary for both languages; otherwise one for each."""
+
+
+class WordOptions(Options):
+    """Whole words, as in the first papers."""
+
+    kind: Literal["word"] = "word"
+    """Whole words."""
+    vocab_size: int = Field(30_000, gt=NUM_RESERVED, le=1_000_000)
+    """Number of words kept, most frequent first, the reserved ids counted."""
+    joint: bool = False
+    """One vocabulary for both languages; otherwise one for each."""
+    unknown: Literal["bytes", "unk"] = "bytes"
+    """A word outside the vocabulary becomes its bytes (nothing is lost) or `<unk>` (as in the papers)."""
+
+
+class CharacterOptions(Options):
+    """Letters, one by one."""
+
+    kind: Literal["character"] = "character"
+    """Single characters."""
+    vocab_size: int = Field(4000, gt=NUM_RESERVED, le=1_000_000)
+    """Number of characters kept, most frequent first, the reserved ids counted; others become bytes."""
+    joint: bool = True
+    """One vocabulary for both languages; otherwise one for each."""
+
+
+TokenizerOptions = Annotated[
+    SubwordOptions | WordOptions | CharacterOptions, Field(discriminator="kind"), named("unigram")
+]
+
+
+class BatchOptions(Options):
+    """How pairs are gathered into batches."""
+
+    batch_tokens: int = Field(4096, ge=1)
+    """Most tokens in a batch, padding counted, on the longer of its two sides."""
+    max_tokens: int = Field(256, ge=1)
+    """Pairs with more tokens than this on either side are left out, and counted."""

@@ -1,0 +1,1 @@
+"""From text to translation: requests, guard, second tries, joining."""
