@@ -35,7 +35,7 @@ from regard.lineage.report import MODELS
 from regard.sample import SamplePair, generate, write
 from regard.text.words import words
 from regard.training.display import open_display
-from regard.training.run import CorpusFiles
+from regard.training.request import CorpusFiles
 
 _MOST_WITHOUT, _LEAST_WITH = 0.5, 0.8
 _MAX_WORDS = 50

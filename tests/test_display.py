@@ -12,8 +12,8 @@ from regard.training.display import (
     LastingConsole,
     LineDisplay,
     PanelDisplay,
-    Progress,
     TensorBoardDisplay,
+    Update,
     Validation,
     open_display,
     several,
@@ -21,7 +21,7 @@ from regard.training.display import (
 )
 
 
-def progress(step=1200, total_steps=12_000, seconds_left=750.0, **values):
+def update(step=1200, total_steps=12_000, seconds_left=750.0, **values):
     known = {
         "epoch": 10,
         "loss": 2.31,
@@ -30,7 +30,7 @@ def progress(step=1200, total_steps=12_000, seconds_left=750.0, **values):
         "tokens_per_second": 6120.3,
         "seconds": 90.0,
     }
-    return Progress(step=step, total_steps=total_steps, seconds_left=seconds_left, **(known | values))
+    return Update(step=step, total_steps=total_steps, seconds_left=seconds_left, **(known | values))
 
 
 def validation(step=1200, num_pieces=12, bleu=34.5, best=True, **values):
@@ -72,7 +72,7 @@ def last_frame(shown, console):
 def test_the_panel_fits_the_terminal(width, height, num_pieces):
     shown, console = panel(width, height)
     for step in range(1, 50):
-        shown.update(progress(step))
+        shown.update(update(step))
     shown.validation(validation(num_pieces=num_pieces, source="mot " * 100, translation="字" * 100))
     rows = last_frame(shown, console)
     assert len(rows) < height
@@ -81,7 +81,7 @@ def test_the_panel_fits_the_terminal(width, height, num_pieces):
 
 def test_the_panel_shows_what_matters_in_24_rows():
     shown, console = panel()
-    shown.update(progress())
+    shown.update(update())
     shown.validation(validation())
     text = "\n".join(last_frame(shown, console))
     for wanted in ("step 1,200 of 12,000", "10%", "1 min so far, 12 min left", "6,120 tokens/s", "learning rate 0.0012", "2.31",
@@ -91,7 +91,7 @@ def test_the_panel_shows_what_matters_in_24_rows():
 
 def test_the_panel_of_a_model_without_attention_has_no_map():
     shown, console = panel()
-    shown.update(progress(total_steps=None, seconds_left=None))
+    shown.update(update(total_steps=None, seconds_left=None))
     shown.validation(validation(attention_TS=np.zeros((12, 0)), best=False))
     text = "\n".join(last_frame(shown, console))
     assert "A man looks." in text and "word0" not in text and "left" not in text
@@ -104,7 +104,7 @@ def test_the_panel_is_drawn_at_most_four_times_a_second():
     shown._draw = lambda: (drawn.append(clock.now), setattr(shown, "_drawn", clock.now))
     for step in range(1, 1001):
         clock.now += 0.01
-        shown.update(progress(step))
+        shown.update(update(step))
     assert 35 <= len(drawn) <= 41
 
 
@@ -112,16 +112,16 @@ def test_what_is_remembered_of_the_losses_is_bounded():
     shown, _ = panel()
     shown._draw = lambda: None
     for step in range(20_000):
-        shown.update(progress(step, nll=float(step)))
+        shown.update(update(step, nll=float(step)))
     assert len(shown._losses) < 2048
     assert np.all(np.diff(shown._losses) > 0)
 
 
 def test_notes_stay_above_the_panel_and_cannot_steer_the_terminal():
     shown, console = panel()
-    shown.update(progress())
+    shown.update(update())
     shown.note("finding: [bold]\x1b[2J the model does not look")
-    shown.update(progress(1300))
+    shown.update(update(1300))
     shown.close()
     text = console.export_text()
     assert "finding: [bold]␛[2J the model does not look" in text
@@ -156,7 +156,7 @@ def test_lines_are_printed_now_and_then():
     shown.note("29,000 pairs\n1,014 to validate on")
     for step in range(1, 101):
         clock.now += 1
-        shown.update(progress(step))
+        shown.update(update(step))
     shown.validation(validation())
     shown.validation(validation(bleu=30.0, best=False))
     shown.close()
@@ -186,7 +186,7 @@ def test_a_pipe_gets_lines_and_a_terminal_a_panel(monkeypatch):
     terminal, pipe = Terminal(), io.StringIO()
     for stream in (terminal, pipe):
         shown = open_display(stream)
-        shown.update(progress())
+        shown.update(update())
         shown.close()
     assert "╭" in terminal.getvalue()
     assert pipe.getvalue().startswith("step 1,200  epoch 10")
@@ -217,7 +217,7 @@ def test_a_display_that_fails_never_stops_a_training(error, caplog):
         ):
             shown = several([make(Broken(error)), LineDisplay(good)])
             shown.note("plan")
-            shown.update(progress())
+            shown.update(update())
             shown.validation(validation())
             shown.close()
     assert good.getvalue().count("plan") == 2 and good.getvalue().count("BLEU") == 2
@@ -249,7 +249,7 @@ def test_numbers_go_to_tensorboard():
     writer = Writer()
     shown = TensorBoardDisplay(writer)
     shown.note("not a number")
-    shown.update(progress(loss=2.0))
+    shown.update(update(loss=2.0))
     shown.validation(validation(bleu=30.0))
     shown.close()
     assert writer.written["training/loss", 1200] == 2.0 and writer.written["validation/bleu", 1200] == 30.0
@@ -265,6 +265,6 @@ def test_tensorboard_is_used_only_if_it_is_there(monkeypatch, tmp_path):
 def test_tensorboard_files_are_written(tmp_path):
     pytest.importorskip("tensorboard")
     shown = TensorBoardDisplay(tensorboard_writer(tmp_path))
-    shown.update(progress())
+    shown.update(update())
     shown.close()
     assert any(re.match("events", path.name) for path in tmp_path.iterdir())

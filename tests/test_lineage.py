@@ -37,7 +37,7 @@ from regard.modelfile import load_model  # noqa: E402
 from regard.sample import generate  # noqa: E402
 from regard.text.words import words  # noqa: E402
 from regard.training.recipes import effective_options  # noqa: E402
-from regard.training.run import CorpusFiles  # noqa: E402
+from regard.training.request import CorpusFiles  # noqa: E402
 from regard.translate.translator import Translator  # noqa: E402
 
 SMALL = {

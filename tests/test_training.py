@@ -34,7 +34,8 @@ from regard.options.text import SubwordOptions  # noqa: E402
 from regard.options.training import AverageOptions, OptimiserOptions, ScheduleOptions  # noqa: E402
 from regard.sample import generate  # noqa: E402
 from regard.training.checkpoint import newest_checkpoint  # noqa: E402
-from regard.training.run import CorpusFiles, Request, train  # noqa: E402
+from regard.training.request import CorpusFiles, TrainRequest  # noqa: E402
+from regard.training.run import train  # noqa: E402
 
 TINY = {
     "hidden_size": 8,
@@ -97,7 +98,7 @@ def request_for(corpus, out, family="transformer", steps=12, **train_options):
         "model": model,
         "train": {"steps": steps, "valid_steps": 4, **train_options},
     }
-    return Request((CorpusFiles(corpus),), out, preset=preset, options=options)
+    return TrainRequest((CorpusFiles(corpus),), out, preset=preset, options=options)
 
 
 def run(request, **quiet):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from regard.trace.views import Trace
-    from regard.training.run import Trained
+    from regard.training.finish import Trained
     from regard.translate.translator import Translator
 
 __version__ = "0.1.0"
@@ -52,11 +52,11 @@ def train(
     load_torch()
     from regard.draw.progress import progress
     from regard.training.display import open_display
-    from regard.training.run import CorpusFiles, Request
+    from regard.training.request import CorpusFiles, TrainRequest
     from regard.training.run import train as run
 
     sections = {"tokenizer": tokenizer, "batch": batch, "model": model, "train": train}
-    request = Request(
+    request = TrainRequest(
         corpora=(CorpusFiles(tuple(map(Path, files))),),
         out=Path(out),
         validation=tuple(map(Path, valid)),

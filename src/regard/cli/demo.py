@@ -140,14 +140,15 @@ def _learn(colour: "Colour") -> "Trace":
 
     from regard.training.display import open_display
     from regard.training.loop import Stopped
-    from regard.training.run import CorpusFiles, Request, train
+    from regard.training.request import CorpusFiles, TrainRequest
+    from regard.training.run import train
 
     with tempfile.TemporaryDirectory(prefix="regard-demo-") as name:
         files = [Path(name) / f"grammar.{language}" for language in ("fr", "en")]
         files[0].write_text("".join(f"{pair.source}\n" for pair in learnt), "utf-8")
         files[1].write_text("".join(f"{pair.target}\n" for pair in learnt), "utf-8")
         out = Path(name) / "grammar.regard"
-        request = Request((CorpusFiles(tuple(files)),), out, preset="regard-rnn", options=_LEARNING)
+        request = TrainRequest((CorpusFiles(tuple(files)),), out, preset="regard-rnn", options=_LEARNING)
         display = open_display(sys.stdout)
         num_threads = torch.get_num_threads()
         torch.set_num_threads(1)  # two would wait for each other: so small a model does not keep them busy

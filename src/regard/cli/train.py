@@ -10,9 +10,10 @@ from regard.cli.settings import put_setting, read_setting, read_time
 from regard.draw.progress import progress
 from regard.errors import ConfigError
 from regard.training import load_torch
+from regard.training.request import CorpusFiles, TrainRequest
 
 if TYPE_CHECKING:
-    from regard.training.run import CorpusFiles, Trained
+    from regard.training.finish import Trained
 
 NAME = "train"
 HELP = "train a translator from your own sentence pairs"
@@ -78,9 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
     load_torch()
     from regard.training.display import open_display, several
     from regard.training.loop import Stopped
-    from regard.training.run import CorpusFiles, Request, train
+    from regard.training.run import train
 
-    request = Request(
+    request = TrainRequest(
         corpora=(CorpusFiles(tuple(arguments.files)), *map(_also, arguments.also)),
         out=arguments.out,
         validation=tuple(arguments.valid),
@@ -132,10 +133,8 @@ def _options(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     return values
 
 
-def _also(words: list[str]) -> "CorpusFiles":
+def _also(words: list[str]) -> CorpusFiles:
     """Return a further corpus from its files and perhaps a weight."""
-    from regard.training.run import CorpusFiles
-
     try:
         weight = float(words[-1]) if len(words) > 1 else 1.0
     except ValueError:

@@ -31,9 +31,9 @@ from regard.corpus.shift import (
 )
 from regard.corpus.write import write_pairs
 from regard.errors import ConfigError, UnequalError
+from regard.progress import Progress, unshown
 from regard.text.normalize import normalize
 
-Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, of how much
 Relatedness = Callable[[Callable[[], Iterable[tuple[str, str]]], Progress], NDArray[np.float32]]
 
 LENGTH_BINS = (0, 5, 10, 15, 20, 30, 40, 50, 60, 80, 100)
@@ -303,7 +303,7 @@ def inspect(
     The corpus is read twice: once for every pair on its own, once for pairs among their neighbours.
     Some fifty bytes are kept for each pair, nothing else grows with the corpus.
     """
-    progress = on_progress or (lambda stage, done, total: None)
+    progress = on_progress or unshown
     total = corpus.num_bytes
     workers = num_cores() if total > _PARALLEL_BYTES else 1
     notes: list[str] = []
@@ -509,7 +509,7 @@ def clean(
 
     A pair that breaks several rules is counted under the first, so that the counts add up to what is gone.
     """
-    progress = on_progress or (lambda stage, done, total: None)
+    progress = on_progress or unshown
     cleaning = what_to_clean(report, keep)
     pairs = clean_pairs(corpus, report, keep, lambda done: progress("writing", done, corpus.num_bytes))
     write_pairs(out, corpus, pairs)

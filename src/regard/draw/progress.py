@@ -4,17 +4,11 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
-from typing import Protocol
+
+from regard.progress import Progress
 
 _PATIENCE_SECONDS = 2.0  # nothing is shown for work that is done by then
 _LINE_EVERY_SECONDS = 10.0
-
-
-class Progress(Protocol):
-    """Is told what is being done, how much of it is done, and of how much; 0 if nobody knows."""
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Show it."""
 
 
 @contextlib.contextmanager

@@ -8,17 +8,13 @@ from typing import Any
 
 from regard.errors import ConfigError
 from regard.lineage.ladder import Rung
+from regard.progress import Stages
 from regard.training.display import Display
+from regard.training.finish import Trained
+from regard.training.folder import asked_before
 from regard.training.recipes import effective_options, merged
-from regard.training.run import (
-    CorpusFiles,
-    Request,
-    Stages,
-    Trained,
-    asked_before,
-    changed_settings,
-    train,
-)
+from regard.training.request import CorpusFiles, TrainRequest, changed_settings
+from regard.training.run import train
 
 _IDEAS = ("kind", "attention", "reading")  # of a model: what the rungs differ in
 
@@ -42,11 +38,11 @@ class Plan:
         """Return where the model of a rung is written; its run folder stands beside it."""
         return self.folder / f"{rung.name}.regard"
 
-    def request_of(self, rung: Rung) -> Request:
+    def request_of(self, rung: Rung) -> TrainRequest:
         """Return the training of a rung: its idea laid over the options that all share."""
         budget = {"seconds": self.seconds_each, "steps": self.steps_each}
         options = merged(merged(rung.narrow, self.options), {"model": rung.model, "train": budget})
-        return Request(
+        return TrainRequest(
             corpora=self.corpora,
             out=self.model_of(rung),
             validation=self.validation,
@@ -78,7 +74,7 @@ class Plan:
                 raise ConfigError(f"rung {rung.name}: {error}") from error
             self._check_run(request)
 
-    def _check_run(self, request: Request) -> None:
+    def _check_run(self, request: TrainRequest) -> None:
         """Raise an error if a rung was begun with other settings, or with a larger share than it has now."""
         before = asked_before(request.folder)
         if before is None:

@@ -18,9 +18,11 @@ from regard.lineage.document import Budget, Lineage
 from regard.lineage.ladder import Rung, rungs
 from regard.lineage.measure import Gold, Model, TestSet, measure
 from regard.lineage.report import MODELS, check_folder
+from regard.progress import Stages
+from regard.training.device import choose_device
 from regard.training.display import Display, open_display
 from regard.training.prepare import Prepared, load_prepared
-from regard.training.run import CorpusFiles, Stages, choose_device
+from regard.training.request import CorpusFiles
 
 
 def lineage(

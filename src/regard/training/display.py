@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class Update:
     """Where training is after an update. Losses are in nats per target token."""
 
     step: int
@@ -75,7 +75,7 @@ class Display(Protocol):
     def note(self, text: str) -> None:
         """Show a text that stays: the plan, a finding, what was saved."""
 
-    def update(self, progress: Progress) -> None:
+    def update(self, update: Update) -> None:
         """Show where training is; called after every update."""
 
     def validation(self, validation: Validation) -> None:
@@ -107,8 +107,8 @@ class _Several:
     def note(self, text: str) -> None:
         self._each(lambda display: display.note(text))
 
-    def update(self, progress: Progress) -> None:
-        self._each(lambda display: display.update(progress))
+    def update(self, update: Update) -> None:
+        self._each(lambda display: display.update(update))
 
     def validation(self, validation: Validation) -> None:
         self._each(lambda display: display.validation(validation))
@@ -143,21 +143,21 @@ class LineDisplay:
         for line in text.splitlines():
             self._print(printable(line))
 
-    def update(self, progress: Progress) -> None:
+    def update(self, update: Update) -> None:
         """Print a line if the last one is half a minute old."""
         if self._clock() - self._last < _LINE_EVERY_SECONDS:
             return
         self._last = self._clock()
         parts = [
-            f"step {progress.step:,}",
-            f"epoch {progress.epoch:,}",
-            f"loss {progress.loss:.2f}",
-            f"perplexity {perplexity(progress.nll)}",
-            f"learning rate {progress.rate:.2g}",
-            f"{progress.tokens_per_second:,.0f} tokens/s",
+            f"step {update.step:,}",
+            f"epoch {update.epoch:,}",
+            f"loss {update.loss:.2f}",
+            f"perplexity {perplexity(update.nll)}",
+            f"learning rate {update.rate:.2g}",
+            f"{update.tokens_per_second:,.0f} tokens/s",
         ]
-        if progress.seconds_left is not None:
-            parts.append(f"{duration(progress.seconds_left)} left")
+        if update.seconds_left is not None:
+            parts.append(f"{duration(update.seconds_left)} left")
         self._print("  ".join(parts))
 
     def validation(self, validation: Validation) -> None:
@@ -191,7 +191,7 @@ class PanelDisplay:
         self._console = console
         self._clock = clock
         self._drawn = -np.inf
-        self._progress: Progress | None = None
+        self._update: Update | None = None
         self._losses: list[float] = []
         self._updates_a_loss = 1
         self._recent: list[float] = []
@@ -208,10 +208,10 @@ class PanelDisplay:
         for line in text.splitlines():
             self._console.print(Text(printable(line)))
 
-    def update(self, progress: Progress) -> None:
+    def update(self, update: Update) -> None:
         """Draw the panel anew if it is time to."""
-        self._progress = progress
-        self._remember(progress.nll)
+        self._update = update
+        self._remember(update.nll)
         if self._clock() - self._drawn >= _REFRESH_EVERY_SECONDS:
             self._draw()
 
@@ -250,21 +250,21 @@ class PanelDisplay:
         inside = max(1, width - _FRAME_COLUMNS)
         # One row stays free: a panel as high as the terminal makes it scroll at every turn.
         room = max(1, self._console.height - _FRAME_ROWS - 1)
-        rows = [*self._progress_rows(inside), *self._validation_rows(inside)]
+        rows = [*self._update_rows(inside), *self._validation_rows(inside)]
         if self._validation is not None:
             rows += _probe_rows(self._validation, inside, room - len(rows))
         return Panel(Group(*rows[:room]), title="training", width=width)
 
-    def _progress_rows(self, width: int) -> list[Text | Table]:
-        progress = self._progress
-        if progress is None:
+    def _update_rows(self, width: int) -> list[Text | Table]:
+        update = self._update
+        if update is None:
             return []
-        rows: list[Text | Table] = [_bar(progress, width)]
-        clock = f"{duration(progress.seconds)} so far"
-        if progress.seconds_left is not None:
-            clock += f", {duration(progress.seconds_left)} left"
-        rows.append(_row("time", f"{clock}   learning rate {progress.rate:.2g}", width))
-        now = f"{progress.loss:.2f}   perplexity {perplexity(progress.nll)}"
+        rows: list[Text | Table] = [_bar(update, width)]
+        clock = f"{duration(update.seconds)} so far"
+        if update.seconds_left is not None:
+            clock += f", {duration(update.seconds_left)} left"
+        rows.append(_row("time", f"{clock}   learning rate {update.rate:.2g}", width))
+        now = f"{update.loss:.2f}   perplexity {perplexity(update.nll)}"
         rows.append(_row("loss", now, width, self._losses))
         return rows
 
@@ -281,13 +281,13 @@ class PanelDisplay:
         return [_row("validation", bleu, width, self._bleus), _row("", other, width)]
 
 
-def _bar(progress: Progress, width: int) -> Table | Text:
-    of_all = f" of {progress.total_steps:,}" if progress.total_steps else ""
-    speed = f"{progress.tokens_per_second:,.0f} tokens/s"
-    where = f"epoch {progress.epoch:,}, step {progress.step:,}{of_all}   {speed}"
-    if not progress.total_steps:
+def _bar(update: Update, width: int) -> Table | Text:
+    of_all = f" of {update.total_steps:,}" if update.total_steps else ""
+    speed = f"{update.tokens_per_second:,.0f} tokens/s"
+    where = f"epoch {update.epoch:,}, step {update.step:,}{of_all}   {speed}"
+    if not update.total_steps:
         return _row("", where, width)
-    share = min(1.0, progress.step / progress.total_steps)
+    share = min(1.0, update.step / update.total_steps)
     left = width - display_width(where) - 6
     if left < 4:
         return Text(cut(f"{share:4.0%} {where}", width), no_wrap=True)
@@ -370,10 +370,10 @@ class TensorBoardDisplay:
     def note(self, text: str) -> None:
         """Leave texts to other displays."""
 
-    def update(self, progress: Progress) -> None:
+    def update(self, update: Update) -> None:
         """Write the numbers of an update."""
         for name in ("loss", "nll", "rate", "tokens_per_second"):
-            self._writer.add_scalar(f"training/{name}", getattr(progress, name), progress.step)
+            self._writer.add_scalar(f"training/{name}", getattr(update, name), update.step)
 
     def validation(self, validation: Validation) -> None:
         """Write the numbers of a validation."""

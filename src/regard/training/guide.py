@@ -29,11 +29,10 @@ from regard.corpus.batches import PieceLinks
 from regard.corpus.store import Store, add_links
 from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.options.training import TrainOptions
+from regard.progress import Progress
 from regard.text.tokenizer import Tokenizer, TokenizerPair
 from regard.text.words import Span
 from regard.vocabulary import EOS, PAD, SPACE
-
-Progress = Callable[[str, int, int], None]
 
 _HEAD = 0
 _CHUNK = 4096

@@ -1,4 +1,4 @@
-"""The training loop: update, log, validate, save; everything it knows is in `Progress` and on disk."""
+"""The training loop: update, log, validate, save; everything it knows is in `RunState` and on disk."""
 
 import contextlib
 import signal
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,13 +15,10 @@ from regard.contract import Batch, Floats
 from regard.corpus.batches import Batches, Position, resample
 from regard.errors import TrainingError
 from regard.model.build import Model, build_model, import_arrays
-from regard.options.model import RecurrentOptions, TransformerOptions
-from regard.options.text import BatchOptions, CharacterOptions, SubwordOptions, WordOptions
 from regard.options.training import TrainOptions
 from regard.training.checkpoint import Checkpoint, save_checkpoint
 from regard.training.diagnose import Finding, Measured, about_learning, diverging, slower
-from regard.training.display import Display
-from regard.training.display import Progress as Shown
+from regard.training.display import Display, Update
 from regard.training.guide import Guide, taught_reading
 from regard.training.log import Log
 from regard.training.optimise import (
@@ -35,6 +31,7 @@ from regard.training.optimise import (
 )
 from regard.training.prepare import Prepared
 from regard.training.processes import Processes
+from regard.training.recipes import RunOptions
 from regard.training.validate import Validated, Validator
 from regard.training.workers import Autocast, Workers
 
@@ -45,24 +42,8 @@ _NLL_MEMORY = 0.98  # of the running mean by which divergence is seen
 _MIN_TIMED = 10  # updates after which the time left is told: the first ones are slow
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """The effective configuration of a run."""
-
-    tokenizer: SubwordOptions | WordOptions | CharacterOptions
-    batch: BatchOptions
-    model: TransformerOptions | RecurrentOptions
-    train: TrainOptions
-    seed: int
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all options as plain values."""
-        sections = ("tokenizer", "batch", "model", "train")
-        return {name: getattr(self, name).model_dump() for name in sections} | {"seed": self.seed}
-
-
 @dataclass(slots=True)
-class Progress:
+class RunState:
     """Where a run stands between two updates, as far as it is not a tensor."""
 
     step: int = 0
@@ -119,7 +100,7 @@ class Trainer:
         self.average = make_average(self.model, options.train.average)
         self.batches = Batches(prepared.shares, options.batch, options.seed)
         self._budget = options.train.seconds or options.train.steps
-        self.progress = Progress(budget=self._budget, limit=self._budget)
+        self.state = RunState(budget=self._budget, limit=self._budget)
         self.history: list[Measured] = []
         self.validator = Validator(prepared, options.batch, self.model)
         taught = taught_reading(options.model, options.train)
@@ -154,14 +135,14 @@ class Trainer:
         self.average.load(parts["average"])
         facts = dict(checkpoint.facts)
         self.history = [Measured(**measured) for measured in facts.pop("history")]
-        self.progress = Progress(**facts)
-        if self.progress.budget != self._budget:  # the user gives it more time, or less
-            self.progress.budget = self.progress.limit = self._budget
+        self.state = RunState(**facts)
+        if self.state.budget != self._budget:  # the user gives it more time, or less
+            self.state.budget = self.state.limit = self._budget
 
     def save(self, log: Log) -> None:
         """Write a checkpoint."""
         log.sync()
-        self.progress.log_bytes = log.num_bytes
+        self.state.log_bytes = log.num_bytes
         tensors: dict[str, torch.Tensor] = {
             f"weight/{name}": tensor for name, tensor in self.model.named_parameters()
         }
@@ -170,13 +151,13 @@ class Trainer:
             for name, tensor in optimiser_state(self.model, self.optimiser).items()
         }
         tensors |= {f"average/{name}": tensor for name, tensor in self.average.state().items()}
-        facts = asdict(self.progress) | {"history": [asdict(measured) for measured in self.history]}
-        save_checkpoint(self.folder, Checkpoint(self.progress.step, tensors, facts))
+        facts = asdict(self.state) | {"history": [asdict(measured) for measured in self.history]}
+        save_checkpoint(self.folder, Checkpoint(self.state.step, tensors, facts))
 
     def run(self, keep_best: Callable[[Validated], None]) -> str:
         """Train to the end and return why it ended; `keep_best` is given every new best."""
         first = self.processes.is_first
-        log = Log(self.folder, self.progress.log_bytes, self.progress.step) if first else None
+        log = Log(self.folder, self.state.log_bytes, self.state.step) if first else None
         try:
             with self._signals():
                 return self._run(log, keep_best)
@@ -185,19 +166,17 @@ class Trainer:
                 log.close()
 
     def _run(self, log: Log | None, keep_best: Callable[[Validated], None]) -> str:
-        progress = self.progress
-        clock = _Clock(progress.seconds)
-        self._begun = progress.step, progress.seconds
-        groups = _grouped(
-            self.batches.iterate(Position(progress.epoch, progress.epoch_step)), self.options.train
-        )
+        state = self.state
+        clock = _Clock(state.seconds)
+        self._begun = state.step, state.seconds
+        groups = _grouped(self.batches.iterate(Position(state.epoch, state.epoch_step)), self.options.train)
         next_save = time.monotonic() + _SAVE_SECONDS
-        reason = self._reason_to_end() if progress.step else None  # one update is made in any case
+        reason = self._reason_to_end() if state.step else None  # one update is made in any case
         while reason is None:
             position, group = next(groups)
             self._update(position, group, clock, log)
             reason = self._reason_to_end()
-            validates = reason is not None or progress.step % self.valid_steps == 0
+            validates = reason is not None or state.step % self.valid_steps == 0
             if validates:
                 self._validate(log, keep_best)
             if log and (validates or self._agreed_signal or time.monotonic() > next_save):
@@ -206,22 +185,22 @@ class Trainer:
                 # A large model on a slow disk is not to spend its time saving.
                 next_save = time.monotonic() + max(_SAVE_SECONDS, 20 * (time.monotonic() - started))
             if self._agreed_signal:
-                raise Stopped(self._agreed_signal, progress.step)
+                raise Stopped(self._agreed_signal, state.step)
             reason = reason or self._reason_to_end()
         if log:
-            log.clock(progress.step, progress.seconds, clock.speed(0), last=True)
-            log.write("end", step=progress.step, reason=reason)
+            log.clock(state.step, state.seconds, clock.speed(0), last=True)
+            log.write("end", step=state.step, reason=reason)
             log.sync()
         return reason
 
     def _reason_to_end(self) -> str | None:
-        progress, train = self.progress, self.options.train
-        if progress.limit is None:
+        state, train = self.state, self.options.train
+        if state.limit is None:
             return None
         if train.seconds:
-            spent, whole = progress.seconds + progress.reserve_seconds, progress.limit
+            spent, whole = state.seconds + state.reserve_seconds, state.limit
         else:
-            spent, whole = progress.step, progress.limit
+            spent, whole = state.step, state.limit
         if spent < whole:
             return None
         if whole == self._budget:
@@ -230,20 +209,20 @@ class Trainer:
 
     def _share(self) -> float | None:
         """Return how much of the run is gone by."""
-        progress = self.progress
-        if progress.limit is None:
+        state = self.state
+        if state.limit is None:
             return None
         if self.options.train.seconds:
-            return progress.seconds / max(1e-9, progress.limit - progress.reserve_seconds)
-        return progress.step / progress.limit
+            return state.seconds / max(1e-9, state.limit - state.reserve_seconds)
+        return state.step / state.limit
 
     def _update(self, position: Position, group: Sequence[Batch], clock: "_Clock", log: Log | None) -> None:
         """Make one update from one or more batches."""
-        progress, train, processes = self.progress, self.options.train, self.processes
-        step = progress.step + 1
-        epochs = progress.epoch + progress.epoch_step / (self.epoch_updates * train.accumulate)
+        state, train, processes = self.state, self.options.train, self.processes
+        step = state.step + 1
+        epochs = state.epoch + state.epoch_step / (self.epoch_updates * train.accumulate)
         place = Place(step, epochs, self._share())
-        rate = train.optimiser.rate * rate_factor(train.schedule, place, progress.plateau_factor)
+        rate = train.optimiser.rate * rate_factor(train.schedule, place, state.plateau_factor)
         for settings in self.optimiser.param_groups:
             settings["lr"] = rate
         if train.subword_sampling:
@@ -265,10 +244,10 @@ class Trainer:
         self.optimiser.step()
         self.average.after_update(step)
 
-        progress.step, progress.epoch, progress.epoch_step = step, position.epoch, position.step
-        progress.seconds = seconds
-        progress.nll_sum += nll * num_tokens
-        progress.num_tokens += num_tokens
+        state.step, state.epoch, state.epoch_step = step, position.epoch, position.step
+        state.seconds = seconds
+        state.nll_sum += nll * num_tokens
+        state.num_tokens += num_tokens
         if num_signals:
             self._agreed_signal = round(signals / num_signals)
         if log:
@@ -288,25 +267,25 @@ class Trainer:
         return batch if longest is not None and width > longest else resampled
 
     def _watch_divergence(self, nll: float, log: Log | None) -> None:
-        progress = self.progress
-        running = progress.running_nll
-        progress.running_nll = nll if running is None else _NLL_MEMORY * running + (1 - _NLL_MEMORY) * nll
-        finding = diverging(progress.running_nll, progress.lowest_nll, progress.step, self.options.train)
-        progress.lowest_nll = min(progress.lowest_nll, progress.running_nll)
+        state = self.state
+        running = state.running_nll
+        state.running_nll = nll if running is None else _NLL_MEMORY * running + (1 - _NLL_MEMORY) * nll
+        finding = diverging(state.running_nll, state.lowest_nll, state.step, self.options.train)
+        state.lowest_nll = min(state.lowest_nll, state.running_nll)
         if finding:
             self._tell(finding, log)
 
-    def _shown(self, loss: float, nll: float, rate: float, speed: float) -> Shown:
-        progress = self.progress
+    def _shown(self, loss: float, nll: float, rate: float, speed: float) -> Update:
+        state = self.state
         share, left, total = self._share(), None, None
         if share:
-            total = round(progress.step / share)
-            num_made, seconds = progress.step - self._begun[0], progress.seconds - self._begun[1]
+            total = round(state.step / share)
+            num_made, seconds = state.step - self._begun[0], state.seconds - self._begun[1]
             if self.options.train.seconds:
-                left = progress.seconds / share - progress.seconds
+                left = state.seconds / share - state.seconds
             elif num_made >= _MIN_TIMED:
-                left = (total - progress.step) * seconds / num_made
-        return Shown(progress.step, total, progress.epoch, loss, nll, rate, speed, progress.seconds, left)
+                left = (total - state.step) * seconds / num_made
+        return Update(state.step, total, state.epoch, loss, nll, rate, speed, state.seconds, left)
 
     def _not_finite(self, step: int, group: Sequence[Batch]) -> str:
         """Return the message about a loss that is not a number, with the lines that gave it."""
@@ -326,72 +305,72 @@ class Trainer:
 
     def _validate(self, log: Log | None, keep_best: Callable[[Validated], None]) -> None:
         """Validate the averaged weights, keep the best, and let all processes know what follows."""
-        progress, train = self.progress, self.options.train
+        state, train = self.state, self.options.train
         self.average.at_validation()
         if log:
             started = time.monotonic()
             validated = self.validator.validate(self.average.weights())
             reserve = self.validator.final_cost * (time.monotonic() - started)
-            progress.reserve_seconds = min(reserve, _MAX_RESERVE * (train.seconds or 0))
+            state.reserve_seconds = min(reserve, _MAX_RESERVE * (train.seconds or 0))
             if not np.isfinite(validated.nll):
                 raise TrainingError(
-                    f"the loss on validation is not a number at update {progress.step:,}; nothing of it was "
+                    f"the loss on validation is not a number at update {state.step:,}; nothing of it was "
                     f"saved; {slower(train)}"
                 )
             measured = Measured(
-                progress.step,
-                progress.nll_sum / max(1, progress.num_tokens),
+                state.step,
+                state.nll_sum / max(1, state.num_tokens),
                 validated.nll,
                 validated.shuffled_nll,
                 validated.bleu,
                 validated.entropy,
             )
             self.history.append(measured)
-            better = (validated.bleu, -validated.nll) > (progress.best_bleu, -progress.best_nll)
+            better = (validated.bleu, -validated.nll) > (state.best_bleu, -state.best_nll)
             lower = validated.nll < min((one.nll for one in self.history[:-1]), default=np.inf)
-            progress.stale = 0 if better or lower else progress.stale + 1
-            progress.plateau_stale = 0 if lower else progress.plateau_stale + 1
+            state.stale = 0 if better or lower else state.stale + 1
+            state.plateau_stale = 0 if lower else state.plateau_stale + 1
             if better:
-                progress.best_bleu, progress.best_nll = validated.bleu, validated.nll
-                progress.best_step = progress.step
+                state.best_bleu, state.best_nll = validated.bleu, validated.nll
+                state.best_step = state.step
                 keep_best(validated)
             log.write(
                 "validation",
-                step=progress.step,
+                step=state.step,
                 nll=validated.nll,
                 bleu=validated.bleu,
                 shuffled_nll=validated.shuffled_nll,
                 entropy=validated.entropy,
                 best=better,
             )
-            self.display.validation(validated.shown(progress.step, better))
+            self.display.validation(validated.shown(state.step, better))
             self._follow_validation()
             for finding in about_learning(self.history, self.options.model.dropout, train):
                 self._tell(finding, log)
-        progress.nll_sum, progress.num_tokens = 0.0, 0
-        decided = self.processes.tell_all((progress.limit, progress.plateau_factor, progress.reserve_seconds))
-        progress.limit, progress.plateau_factor, progress.reserve_seconds = decided
+        state.nll_sum, state.num_tokens = 0.0, 0
+        decided = self.processes.tell_all((state.limit, state.plateau_factor, state.reserve_seconds))
+        state.limit, state.plateau_factor, state.reserve_seconds = decided
 
     def _follow_validation(self) -> None:
         """Lower the rate or bring the end nearer if validation has not improved for long."""
-        progress, train = self.progress, self.options.train
-        if train.schedule.kind == "plateau" and progress.plateau_stale >= train.schedule.wait:
-            progress.plateau_factor *= train.schedule.factor
-            progress.plateau_stale = 0
-        if progress.stale < train.patience:
+        state, train = self.state, self.options.train
+        if train.schedule.kind == "plateau" and state.plateau_stale >= train.schedule.wait:
+            state.plateau_factor *= train.schedule.factor
+            state.plateau_stale = 0
+        if state.stale < train.patience:
             return
-        spent = progress.seconds if train.seconds else progress.step
+        spent = state.seconds if train.seconds else state.step
         descent = train.schedule.descent if train.schedule.kind == "trapezoid" else 0.0
         sooner = spent / (1 - descent)
-        if progress.limit is None or sooner < progress.limit:
-            progress.limit = max(sooner, spent) if train.seconds else max(progress.step, round(sooner))
+        if state.limit is None or sooner < state.limit:
+            state.limit = max(sooner, spent) if train.seconds else max(state.step, round(sooner))
 
     def _tell(self, finding: Finding, log: Log | None) -> None:
         """Say what is wrong, once; stop where going on is of no use."""
         kind = finding.cause.split(":")[0]
-        if log and kind not in self.progress.found:
-            self.progress.found.append(kind)
-            log.write("finding", step=self.progress.step, cause=finding.cause, advice=finding.advice)
+        if log and kind not in self.state.found:
+            self.state.found.append(kind)
+            log.write("finding", step=self.state.step, cause=finding.cause, advice=finding.advice)
             self.display.note(f"{finding.cause}; {finding.advice}")
         if finding.stop:
             raise TrainingError(f"{finding.cause}; {finding.advice}")

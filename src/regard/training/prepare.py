@@ -24,6 +24,7 @@ from regard.corpus.store import Store, build_store
 from regard.errors import CorpusError
 from regard.files import writing_folder
 from regard.options.text import CharacterOptions, SubwordOptions, WordOptions
+from regard.progress import Progress
 from regard.text.tokenizer import Tokenizer, TokenizerPair
 from regard.training.guide import write_links
 from regard.vocabulary import NUM_RESERVED
@@ -35,8 +36,6 @@ _MIN_VALIDATION_PAIRS = 15
 _VALIDATION_SHARE = 50  # one pair in so many, between those two
 _TOKENIZER_PAIRS = 100_000  # teach the tokenizer; more cost time and change little
 _TOO_BROKEN = 0.5
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The options of a run: a preset's whole recipe, what suits the data, and, above both, what the user says."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from regard.errors import ConfigError
@@ -8,7 +9,8 @@ from regard.model.presets import preset
 from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.options.parse import parse
 from regard.options.section import nearest
-from regard.training.loop import RunOptions
+from regard.options.text import BatchOptions, CharacterOptions, SubwordOptions, WordOptions
+from regard.options.training import TrainOptions
 
 # How the papers trained, where they say so. Batches are counted in tokens here and in sentences there:
 # 80 sentences (Bahdanau), 64 (Cho) and 128 (Sutskever, Luong) are taken as 25 tokens each.
@@ -69,6 +71,22 @@ _SECTIONS = ("tokenizer", "batch", "model", "train")
 _FREE = ("teacher", "variational")  # with the dropouts, what of a model only says how it learns
 _NOT_CONTINUED = ("steps", "seconds", "guidance")
 _GENTLER = 0.25  # of the rate a model was trained at: what it knows is not to be washed away
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The effective configuration of a run."""
+
+    tokenizer: SubwordOptions | WordOptions | CharacterOptions
+    batch: BatchOptions
+    model: TransformerOptions | RecurrentOptions
+    train: TrainOptions
+    seed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all options as plain values."""
+        sections = ("tokenizer", "batch", "model", "train")
+        return {name: getattr(self, name).model_dump() for name in sections} | {"seed": self.seed}
 
 
 def choose_preset(num_words: int, seconds: float | None) -> str:

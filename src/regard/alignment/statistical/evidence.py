@@ -5,9 +5,10 @@ from functools import partial
 
 import numpy as np
 
-from regard.alignment.statistical.learn import Aligner, Progress, TwoWayAligner, learn_both, map_chunks
+from regard.alignment.statistical.learn import Aligner, TwoWayAligner, learn_both, map_chunks
 from regard.alignment.statistical.pairs import MAX_WORDS, WordIds, WordPair
 from regard.contract import Floats, Ids
+from regard.progress import Progress, unshown
 from regard.text.words import words
 
 _COMMON = 0.01  # a word that is so large a share of all words tells nothing
@@ -21,7 +22,7 @@ def relatedness(read: Callable[[], Iterable[tuple[str, str]]], on_progress: Prog
     0: no word of the pair is ever translated by one of the other side elsewhere; NaN: its words are too few,
     or too rare, to tell. `read` gives the same pairs each time it is called, twice.
     """
-    tell = on_progress or (lambda what, done, of: None)
+    tell = on_progress or unshown
     aligner = learn_both(map(_words, read()), on_progress=on_progress)
     found = []
     for score in evidence(aligner, map(_words, read())):

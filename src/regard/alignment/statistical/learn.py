@@ -26,12 +26,11 @@ from regard.alignment.statistical.posteriors import MAX_JUMP, Doubles, Posterior
 from regard.alignment.statistical.table import TABLE_BITS, TableKeys
 from regard.contract import Floats, Ids, Ragged
 from regard.errors import CorpusError
+from regard.progress import Progress, unshown
 from regard.translate.executor import map_batches
 
 Found = TypeVar("Found")
 Round = Literal["ibm1", "hmm"]
-Progress = Callable[[str, int, int], None]
-"""Told what is being done, how much of it is done, and how much there is (0: unknown)."""
 
 ROUNDS: tuple[Round, ...] = ("ibm1",) * 3 + ("hmm",) * 4  # one or two more changed nothing
 # Added to each count. With variational Bayes (Dyer et al. 2013) instead, which makes small counts smaller
@@ -349,7 +348,7 @@ def _learn(
     table_bits: int,
     on_progress: Progress | None,
 ) -> list[Aligner]:
-    tell = on_progress or (lambda what, done, of: None)
+    tell = on_progress or unshown
     with tempfile.TemporaryDirectory(prefix="regard-aligner-") as folder:
         file = PairFile(Path(folder))
         file.fill(pairs, lambda done: tell("reading", done, 0))
