@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from regard.alignment.gold import GoldLinks, score_links
-from regard.alignment.statistical import learn as learning
-from regard.alignment.statistical import pairs as pair_files
 from regard.alignment.statistical.evidence import evidence, relatedness
 from regard.alignment.statistical.learn import SMOOTHING, Aligner, learn_both
 from regard.alignment.statistical.pairs import PairFile, WordIds, blocks
@@ -73,9 +71,7 @@ def test_the_second_round_of_model_1_by_hand():
     So of `house` a half comes from haus and a quarter from das, of `the` a third from each.
     """
     smoothing = 1e-7
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learning, "SMOOTHING", smoothing)
-        aligner = Aligner.learn(HOUSES, rounds=("ibm1", "ibm1"), table_bits=BITS)
+    aligner = Aligner.learn(HOUSES, rounds=("ibm1", "ibm1"), table_bits=BITS, smoothing=smoothing)
     assert table_prob(aligner, "house", "haus") == pytest.approx((1 / 2) / (1 / 2 + 1 / 3), rel=1e-4)
     assert table_prob(aligner, "house", "das") == pytest.approx((1 / 4) / (2 / 3 + 2 / 4), rel=1e-4)
     # The mean log probability of a word in that round: the sum over places, over three places.
@@ -159,13 +155,12 @@ def test_jumps_within_a_sentence_sum_to_one():
 # Pairs and tables.
 
 
-def test_blocks_hold_every_word_once(monkeypatch):
-    monkeypatch.setattr(pair_files, "_BLOCK_CELLS", 60)
+def test_blocks_hold_every_word_once():
     dice = np.random.default_rng(3)
     given_rows = [dice.integers(0, 99, dice.integers(0, 7)) for _ in range(80)]
     said_rows = [dice.integers(0, 99, dice.integers(0, 7)) for _ in range(80)]
     seen = {}
-    for block in blocks(Ragged.of(given_rows), Ragged.of(said_rows)):
+    for block in blocks(Ragged.of(given_rows), Ragged.of(said_rows), max_cells=60):
         for row, pair in enumerate(block.pairs_B.tolist()):
             assert pair not in seen
             assert (block.row_M[block.places(row)] == row).all()
@@ -190,15 +185,13 @@ def test_frequent_pairs_have_a_place_of_their_own_and_rare_ones_stay_out_of_it()
         assert counts.min() > 0 and counts.max() < 4 * counts.mean()
 
 
-def test_the_tables_and_the_reading_do_not_grow_with_the_corpus(tmp_path, monkeypatch):
+def test_the_tables_and_the_reading_do_not_grow_with_the_corpus(tmp_path):
     """The same words in more pairs: tables of the same size, chunks of the same size, only the file grows."""
-    monkeypatch.setattr(pair_files, "_WRITTEN_PAIRS", 10)
-    monkeypatch.setattr(pair_files, "_READ_WRITES", 5)
     sizes = []
     for num_pairs in (100, 1000):
         folder = tmp_path / str(num_pairs)
         folder.mkdir()
-        file = PairFile(folder)
+        file = PairFile(folder, chunk_pairs=10, chunks_read=5)
         file.fill(HOUSES[number % 2] for number in range(num_pairs))
         assert [len(source.lengths_B) for source, _ in file] == [50] * (num_pairs // 50)
         assert (folder / "source").stat().st_size == 4 * 2 * num_pairs  # 4 bytes a word
@@ -208,9 +201,8 @@ def test_the_tables_and_the_reading_do_not_grow_with_the_corpus(tmp_path, monkey
     assert sizes[0] == sizes[1] == [1 << BITS, 4, 4]
 
 
-def test_words_beyond_the_limit_share_numbers(monkeypatch):
-    monkeypatch.setattr(pair_files, "_MAX_VOCABULARY", 3)
-    ids = WordIds()
+def test_words_beyond_the_limit_share_numbers():
+    ids = WordIds(max_words=3)
     assert ids.add(["a", "b", "A", "c"]) == [0, 1, 0, 2]
     assert all(0 <= id < 3 for id in ids.add(["d", "e", "\ud800"])) and len(ids) == 3
 
@@ -287,18 +279,16 @@ def test_many_at_once_equal_one_by_one(learnt):
     assert list(aligner.align_many(pairs[:40])) == [aligner.align(*pair) for pair in pairs[:40]]
 
 
-def test_many_pairs_keep_their_order_across_processes(learnt, monkeypatch):
+def test_many_pairs_keep_their_order_across_processes(learnt):
     aligner, pairs, _ = learnt
     whole = list(aligner.align_many(pairs[:60]))
-    monkeypatch.setattr(learning, "_ALIGN_PAIRS", 7)
-    assert list(aligner.align_many(pairs[:60])) == whole
+    assert list(aligner.align_many(pairs[:60], chunk_pairs=7)) == whole
 
 
-def test_learning_twice_gives_the_same_whatever_the_processes(learnt, monkeypatch):
+def test_learning_twice_gives_the_same_whatever_the_processes(learnt):
     pairs = learnt[1][:400]
-    first = learn_both(pairs, table_bits=BITS)
-    monkeypatch.setattr(learning, "_ALIGN_PAIRS", 10)  # so few are much: processes
-    again = learn_both(iter(pairs), table_bits=BITS)
+    first = learn_both(pairs, table_bits=BITS, num_workers=1)
+    again = learn_both(iter(pairs), table_bits=BITS, num_workers=2)
     alone = Aligner.learn(pairs, table_bits=BITS)
     for other in (again.forward, alone):
         assert (first.forward.parameters.table == other.parameters.table).all()

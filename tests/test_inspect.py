@@ -312,10 +312,8 @@ def test_the_json_report_has_every_line(tmp_path):
     assert report["pairs"] == 140 and sum(report["lengths"].values()) == 140
 
 
-def test_workers_find_what_one_process_finds(tmp_path, monkeypatch):
+def test_workers_find_what_one_process_finds(tmp_path):
     pairs = [*PAIRS[:3000], ("", "x"), PAIRS[7], ("<b>a", "b")]
     corpus = write(tmp_path, pairs)
     alone = inspect(corpus).to_json()
-    monkeypatch.setattr("regard.corpus.inspect._PARALLEL_BYTES", 0)
-    monkeypatch.setattr("regard.corpus.inspect.num_cores", lambda: 2)
-    assert inspect(corpus).to_json() == alone
+    assert inspect(corpus, num_workers=2).to_json() == alone

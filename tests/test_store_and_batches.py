@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from regard.contract import Ragged, make_batch
 from regard.corpus.batches import Batches, Permutation, Position, Share, resample
-from regard.corpus.parallel import map_in_processes, map_in_threads
 from regard.corpus.read import Pair
 from regard.corpus.store import Store, build_store
-from regard.errors import ConfigError, CorpusError, OutputError, RegardError
+from regard.errors import ConfigError, CorpusError, OutputError
 from regard.options.text import BatchOptions, SubwordOptions, WordOptions
 from regard.sample import generate
 from regard.text.normalize import normalize
@@ -113,40 +112,6 @@ def test_a_damaged_store_is_named(store, tokenizers, tmp_path):
             Store(tmp_path / "s")
     with pytest.raises(CorpusError, match="not a store"):
         Store(tmp_path)
-
-
-def _fail(number):
-    if number == 7:
-        raise RegardError("seven")
-    return -number
-
-
-def _die(number):
-    sys.exit(3)
-
-
-@pytest.mark.parametrize("mapped", [map_in_processes, map_in_threads])
-def test_a_parallel_map_keeps_the_order(mapped):
-    assert list(mapped(_fail, range(6), 2)) == [0, -1, -2, -3, -4, -5]
-
-
-@pytest.mark.parametrize("mapped", [map_in_processes, map_in_threads])
-def test_an_error_in_a_worker_is_raised_here(mapped):
-    with pytest.raises(RegardError, match="seven"):
-        list(mapped(_fail, range(20), 2))
-
-
-def test_a_parallel_map_reads_only_a_little_ahead():
-    read = []
-    answers = map_in_threads(_fail, (read.append(n) or -n for n in range(1000)), 2)
-    next(answers)
-    answers.close()
-    assert len(read) < 10
-
-
-def test_the_death_of_a_worker_is_an_error_and_not_a_wait():
-    with pytest.raises(RegardError, match="died"):
-        list(map_in_processes(_die, range(20), 2))
 
 
 @given(size=st.integers(1, 3000), seed=st.integers(0, 2**31))

@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.corpus.parallel import num_cores
+from regard.parallel import num_cores
 
 _TIMEOUT_SECONDS = 60
 

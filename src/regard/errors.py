@@ -37,6 +37,10 @@ class SourceError(RegardError):
     """A text that cannot be translated."""
 
 
+class WorkerError(RegardError):
+    """A worker process that ended before its work was done."""
+
+
 class OutputError(RegardError):
     """A file or folder that cannot be written."""
 

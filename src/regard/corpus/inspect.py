@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.corpus.checks import RULES, LanguageCheck, check_pair, guess_language, known_language
-from regard.corpus.parallel import map_in_processes, num_cores
 from regard.corpus.read import Corpus, Pair, chunks
 from regard.corpus.shift import (
     BLOCK_PAIRS,
@@ -31,6 +30,7 @@ from regard.corpus.shift import (
 )
 from regard.corpus.write import write_pairs
 from regard.errors import ConfigError, UnequalError
+from regard.parallel import map_in_order, num_cores
 from regard.progress import Progress, unshown
 from regard.text.normalize import normalize
 
@@ -294,18 +294,19 @@ def inspect(
     test: Corpus | None = None,
     on_progress: Progress | None = None,
     relatedness: Relatedness | None = None,
+    num_workers: int | None = None,
 ) -> Report:
     """Return a report on a corpus; with a test set also on what it shares with it.
 
-    With `relatedness`, that of `aligner/evidence.py`, pairs whose words do not translate one another are
-    found, too.
+    With `relatedness`, that of `alignment/statistical/evidence.py`, it also finds pairs whose words do not
+    translate one another.
 
     The corpus is read twice: once for every pair on its own, once for pairs among their neighbours.
     Some fifty bytes are kept for each pair, nothing else grows with the corpus.
     """
     progress = on_progress or unshown
     total = corpus.num_bytes
-    workers = num_cores() if total > _PARALLEL_BYTES else 1
+    workers = num_workers or (num_cores() if total > _PARALLEL_BYTES else 1)
     notes: list[str] = []
 
     head = list(islice(_up_to_shorter_end(corpus), _HEAD_PAIRS))
@@ -328,7 +329,7 @@ def inspect(
     reading = _Reading(corpus, lambda done: progress("checking pairs", done, total))
     checked, reasons, num_read = [], [], 0
     counts: Counter[str] = Counter()
-    for part in map_in_processes(check, reading.chunks(), workers):
+    for part in map_in_order(check, reading.chunks(), workers, fork=True):
         checked.append(part)
         for place, rule, reason in part.reasons:
             if counts[rule] < _MAX_EXAMPLES:
@@ -458,7 +459,9 @@ def _find_shifts(corpus: Corpus, blocks: list[Block], workers: int, progress: Pr
     if judges is None:
         return None
     reading = _Reading(corpus, lambda done: progress("comparing neighbours", done, corpus.num_bytes))
-    shifts = find_shifts(map_in_processes(_JudgeStretch(judges), _stretches(reading.chunks()), workers))
+    shifts = find_shifts(
+        map_in_order(_JudgeStretch(judges), _stretches(reading.chunks()), workers, fork=True)
+    )
     progress("comparing neighbours", corpus.num_bytes, corpus.num_bytes)
     return shifts
 

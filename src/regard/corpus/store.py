@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 
 from regard.alignment.links import Link
 from regard.contract import Ids, Ragged
-from regard.corpus.parallel import map_in_threads, num_cores
 from regard.corpus.read import Pair, chunks
 from regard.errors import CorpusError
 from regard.files import writing_folder
+from regard.parallel import map_in_order
 from regard.text.tokenizer import Tokenizer, TokenizerPair
 
 FORMAT = "regard-store/1"
@@ -81,9 +81,7 @@ def build_store(
         with _SideWriter(temporary, "source") as source, _SideWriter(temporary, "target") as target:
             num_pairs = 0
             with (temporary / "lines").open("wb") as lines_file:
-                for encoded in map_in_threads(
-                    encode, chunks(pairs, _CHUNK_PAIRS), num_threads or num_cores()
-                ):
+                for encoded in map_in_order(encode, chunks(pairs, _CHUNK_PAIRS), num_threads):
                     source.add(encoded.source)
                     target.add(encoded.target)
                     encoded.lines_B.astype("<u8").tofile(lines_file)

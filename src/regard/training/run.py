@@ -17,12 +17,12 @@ import torch
 import regard
 from regard.corpus.inspect import check_rules
 from regard.corpus.language_codes import matches
-from regard.corpus.parallel import num_cores
 from regard.corpus.read import Corpus, open_corpus
 from regard.errors import CheckpointError, ConfigError, OutputError, TrainingError
 from regard.files import writing
 from regard.model.build import count_parameters
 from regard.modelfile import ModelFile, load_model, save_model
+from regard.parallel import num_cores
 from regard.progress import Stages
 from regard.starter import locate
 from regard.training.checkpoint import locked, newest_checkpoint

@@ -17,7 +17,7 @@ from functools import cache
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
-from regard.corpus.parallel import num_cores
+from regard.parallel import num_cores
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")

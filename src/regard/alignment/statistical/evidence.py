@@ -16,18 +16,17 @@ _MIN_MET = 2  # a word must have been met in another pair
 _MIN_WEIGHT = 20.0  # nats that the words of a pair must weigh together: some three rare words
 
 
-def relatedness(read: Callable[[], Iterable[tuple[str, str]]], on_progress: Progress | None = None) -> Floats:
+def relatedness(read: Callable[[], Iterable[tuple[str, str]]], on_progress: Progress = unshown) -> Floats:
     """Learn word translations from pairs of texts, and return how far those of each pair bear it out.
 
     0: no word of the pair is ever translated by one of the other side elsewhere; NaN: its words are too few,
     or too rare, to tell. `read` gives the same pairs each time it is called, twice.
     """
-    tell = on_progress or unshown
     aligner = learn_both(map(_words, read()), on_progress=on_progress)
     found = []
     for score in evidence(aligner, map(_words, read())):
         found.append(score)
-        tell("comparing the sides", len(found), 0)
+        on_progress("comparing the sides", len(found), 0)
     return np.array(found, np.float32)
 
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -26,8 +26,8 @@ from regard.alignment.statistical.posteriors import MAX_JUMP, Doubles, Posterior
 from regard.alignment.statistical.table import TABLE_BITS, TableKeys
 from regard.contract import Floats, Ids, Ragged
 from regard.errors import CorpusError
+from regard.parallel import map_in_order, num_cores
 from regard.progress import Progress, unshown
-from regard.translate.executor import map_batches
 
 Found = TypeVar("Found")
 Round = Literal["ibm1", "hmm"]
@@ -38,7 +38,8 @@ ROUNDS: tuple[Round, ...] = ("ibm1",) * 3 + ("hmm",) * 4  # one or two more chan
 SMOOTHING = 0.005
 _NEGLIGIBLE = 0.003  # a posterior not worth counting: at the end nine in ten are
 _FLOOR = 1e-9
-_ALIGN_PAIRS = 2000  # are aligned at a time
+CHUNK_PAIRS = 2000
+"""Pairs that a worker aligns at a time; fewer than these are learnt from in this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +55,17 @@ class Parameters:
     per_given: Floats
     null: Floats
     jumps: Doubles
+    smoothing: float  # added to each count
 
     @classmethod
-    def uniform(cls, num_given: int, num_said: int) -> "Parameters":
+    def uniform(cls, num_given: int, num_said: int, smoothing: float) -> "Parameters":
         """Return what is held before anything is learnt."""
         return cls(
             None,
             np.full(num_given + 1, 1 / num_said, np.float32),
             np.full(num_said + 1, 1 / num_said, np.float32),
             np.ones(2 * MAX_JUMP + 1),
+            smoothing,
         )
 
 
@@ -94,13 +97,13 @@ class _Direction:
     spare: Floats
 
     @classmethod
-    def make(cls, pairs: PairFile, flipped: bool, table_bits: int) -> "_Direction":
+    def make(cls, pairs: PairFile, flipped: bool, table_bits: int, smoothing: float) -> "_Direction":
         sizes = len(pairs.source_words), len(pairs.target_words)
         num_given, num_said = sizes[::-1] if flipped else sizes
         return cls(
             flipped,
             TableKeys.make(num_given + 1, num_said + 1, table_bits),
-            Parameters.uniform(num_given, num_said),
+            Parameters.uniform(num_given, num_said, smoothing),
             _shared_zeros(1 << table_bits),
             _shared_zeros(1 << table_bits),
         )
@@ -129,13 +132,14 @@ class _Direction:
 
     def learn(self, counts: _Counts, round_: Round) -> None:
         """Make probabilities of the counts: each with a little added, over their sum."""
-        self.counted += np.float32(SMOOTHING)
-        added = SMOOTHING * (len(counts.null) - 1)
+        smoothing = self.parameters.smoothing
+        self.counted += np.float32(smoothing)
+        added = smoothing * (len(counts.null) - 1)
         per_given = 1 / (counts.given + added)
-        null = (counts.null + SMOOTHING) / (counts.null.sum() + added)
+        null = (counts.null + smoothing) / (counts.null.sum() + added)
         jumps = counts.jumps / counts.jumps.sum() + _FLOOR if round_ == "hmm" else self.parameters.jumps
         self.parameters = Parameters(
-            self.counted, per_given.astype(np.float32), null.astype(np.float32), jumps
+            self.counted, per_given.astype(np.float32), null.astype(np.float32), jumps, smoothing
         )
         self.counted, self.spare = self.spare, self.counted
         self.counted[:] = 0
@@ -167,7 +171,7 @@ def _posteriors(parameters: Parameters, block: Block, keys_MS: Ids, round_: Roun
         said_MS = parameters.table.take(keys_MS)
         num_given, num_said = len(parameters.per_given) - 1, len(parameters.null) - 1
         said_MS[block.said_M == num_said] = (
-            SMOOTHING  # never met, so whatever stands at its place is not its own
+            parameters.smoothing  # never met, so whatever stands at its place is not its own
         )
         said_MS *= per_given_MS
         np.minimum(said_MS, 1, out=said_MS)
@@ -200,10 +204,11 @@ class Aligner:
         *,
         rounds: Sequence[Round] = ROUNDS,
         table_bits: int = TABLE_BITS,
-        on_progress: Progress | None = None,
+        smoothing: float = SMOOTHING,
+        on_progress: Progress = unshown,
     ) -> "Aligner":
         """Learn from pairs of words, which are read once. Letters count as small ones."""
-        return _learn(pairs, (False,), rounds, table_bits, on_progress)[0]
+        return _learn(pairs, (False,), rounds, table_bits, smoothing, 1, on_progress)[0]
 
     def posteriors(self, pairs: Sequence[WordPair]) -> list[Floats]:
         """Return for each pair how likely target words came from source words, (T, S) each."""
@@ -229,8 +234,10 @@ class Aligner:
         """Return how often words said came from given ones, as expected, and how often any did (ranks)."""
         parameters, keys = self.parameters, self.keys
         assert parameters.table is not None  # after the first round
-        counts: Floats = parameters.table[keys.given[given] ^ keys.said[said]] - np.float32(SMOOTHING)
-        added = np.float32(SMOOTHING * (len(parameters.null) - 1))
+        counts: Floats = parameters.table[keys.given[given] ^ keys.said[said]] - np.float32(
+            parameters.smoothing
+        )
+        added = np.float32(parameters.smoothing * (len(parameters.null) - 1))
         met: Floats = np.float32(1) / parameters.per_given[given] - added
         return counts, met
 
@@ -240,7 +247,7 @@ class Aligner:
 
     def align_many(self, pairs: Iterable[WordPair]) -> Iterator[frozenset[Link]]:
         """Yield the links of each pair: of each word the likeliest origin, unless none at all is likelier."""
-        for chunk in _chunks(pairs):
+        for chunk in _chunks(pairs, CHUNK_PAIRS):
             for found_TS in self.posteriors(chunk):
                 yield _best_links(found_TS, self.flipped)
 
@@ -274,14 +281,14 @@ class TwoWayAligner:
         return next(self.align_many([(source, target)], how))
 
     def align_many(
-        self, pairs: Iterable[WordPair], how: Symmetrisation | None = None
+        self, pairs: Iterable[WordPair], how: Symmetrisation | None = None, chunk_pairs: int = CHUNK_PAIRS
     ) -> Iterator[frozenset[Link]]:
-        """Yield the links of each pair, in order.
+        """Yield the links of each pair, in order; chunks of `chunk_pairs` are aligned in parallel.
 
         Without `how`: those to which both directions together give enough (compare Liang et al. 2006, who
         multiply the posteriors). With it: the links of each direction, symmetrised by that rule.
         """
-        yield from map_chunks(partial(self._align_chunk, how=how), pairs)
+        yield from map_chunks(partial(self._align_chunk, how=how), pairs, chunk_pairs)
 
     def _align_chunk(self, chunk: list[WordPair], how: Symmetrisation | None) -> list[frozenset[Link]]:
         both = zip(self.forward.posteriors(chunk), self.backward.posteriors(chunk), strict=True)
@@ -335,10 +342,17 @@ def learn_both(
     *,
     rounds: Sequence[Round] = ROUNDS,
     table_bits: int = TABLE_BITS,
-    on_progress: Progress | None = None,
+    smoothing: float = SMOOTHING,
+    num_workers: int | None = None,
+    on_progress: Progress = unshown,
 ) -> TwoWayAligner:
-    """Learn both directions side by side from pairs of words, which are read once."""
-    return TwoWayAligner(*_learn(pairs, (False, True), rounds, table_bits, on_progress))
+    """Learn both directions from pairs of words, which are read once.
+
+    With two workers, the directions are learnt side by side; None: if there are many pairs.
+    """
+    return TwoWayAligner(
+        *_learn(pairs, (False, True), rounds, table_bits, smoothing, num_workers, on_progress)
+    )
 
 
 def _learn(
@@ -346,9 +360,10 @@ def _learn(
     ways: Sequence[bool],
     rounds: Sequence[Round],
     table_bits: int,
-    on_progress: Progress | None,
+    smoothing: float,
+    num_workers: int | None,
+    tell: Progress,
 ) -> list[Aligner]:
-    tell = on_progress or unshown
     with tempfile.TemporaryDirectory(prefix="regard-aligner-") as folder:
         file = PairFile(Path(folder))
         file.fill(pairs, lambda done: tell("reading", done, 0))
@@ -357,7 +372,9 @@ def _learn(
                 f"of {file.num_pairs:,} pairs none has words on both sides and at most {MAX_WORDS}; "
                 "there is nothing to learn word alignments from"
             )
-        directions = [_Direction.make(file, flipped, table_bits) for flipped in ways]
+        if num_workers is None:
+            num_workers = min(len(ways), num_cores()) if file.num_pairs > CHUNK_PAIRS else 1
+        directions = [_Direction.make(file, flipped, table_bits, smoothing) for flipped in ways]
         reports: list[list[RoundReport]] = [[] for _ in ways]
         for number, round_ in enumerate(rounds):
             tell("learning", number, len(rounds))
@@ -365,7 +382,8 @@ def _learn(
             def count(way: int, round_: Round = round_) -> _Counts:
                 return directions[way].count(file, round_)
 
-            for way, counts in map_batches(count, range(len(ways)), much=file.num_pairs > _ALIGN_PAIRS):
+            # Forked anew for each round: what a direction learns from its counts, its next process knows.
+            for way, counts in enumerate(map_in_order(count, range(len(ways)), num_workers, fork=True)):
                 reports[way].append(RoundReport(round_, counts.log_prob / counts.num_said))
                 directions[way].learn(counts, round_)
         tell("learning", len(rounds), len(rounds))
@@ -392,17 +410,19 @@ def _ragged(words: WordIds, sentences: Sequence[Sequence[str]]) -> Ragged:
     return Ragged.of([np.array(words.ranks(sentence), np.int64) for sentence in sentences])
 
 
-def map_chunks(work: Callable[[list[WordPair]], list[Found]], pairs: Iterable[WordPair]) -> Iterator[Found]:
-    """Yield what is found for each pair, in order; much work is shared among processes."""
-    chunks = _chunks(pairs)
-    while several := list(islice(chunks, 8)):
-        for _, found in map_batches(work, several, much=len(several) > 1):
-            yield from found
+def map_chunks(
+    work: Callable[[list[WordPair]], list[Found]], pairs: Iterable[WordPair], chunk_pairs: int = CHUNK_PAIRS
+) -> Iterator[Found]:
+    """Yield what is found for each pair, in order; several chunks are shared among processes."""
+    chunks = _chunks(pairs, chunk_pairs)
+    first = list(islice(chunks, 2))
+    for found in map_in_order(work, chain(first, chunks), None if len(first) > 1 else 1, fork=True):
+        yield from found
 
 
-def _chunks(pairs: Iterable[WordPair]) -> Iterator[list[WordPair]]:
+def _chunks(pairs: Iterable[WordPair], size: int) -> Iterator[list[WordPair]]:
     iterator = iter(pairs)
-    while chunk := list(islice(iterator, _ALIGN_PAIRS)):
+    while chunk := list(islice(iterator, size)):
         yield chunk
 
 

@@ -15,16 +15,15 @@ WordPair = tuple[Sequence[str], Sequence[str]]  # the words of a source and of i
 
 MAX_WORDS = 400  # a side longer than this is hardly one sentence, and costs the square of its length
 TOO_LONG = f"over {MAX_WORDS} words"
-_MAX_VOCABULARY = 1 << 20  # words beyond share numbers, so that a corpus of any size fits
-_WRITTEN_PAIRS = 2000  # at a time, for words are many small objects
-_READ_WRITES = 50  # are read back together: of 100,000 pairs many have the same length
-_BLOCK_CELLS = 1 << 18  # of 4 bytes; with fewer, calls cost more than what they compute
+MAX_VOCABULARY = 1 << 20  # words beyond share numbers, so that a corpus of any size fits
+MAX_BLOCK_CELLS = 1 << 18  # of 4 bytes; with fewer, calls cost more than what they compute
 
 
 class WordIds:
     """Numbers of words, lower-cased, in the order they are first met; `by_frequency` puts them in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_words: int = MAX_VOCABULARY) -> None:
+        self._max_words = max_words
         self._ids: dict[str, int] = {}
         self._counts: list[int] = []
         self._rank: Ids = np.zeros(0, np.int64)
@@ -39,11 +38,11 @@ class WordIds:
             lowered = word.lower()
             id = self._ids.get(lowered)
             if id is None:
-                if len(self._ids) < _MAX_VOCABULARY:
+                if len(self._ids) < self._max_words:
                     id = self._ids[lowered] = len(self._ids)
                     self._counts.append(0)
                 else:
-                    id = zlib.crc32(lowered.encode("utf-8", "surrogatepass")) % _MAX_VOCABULARY
+                    id = zlib.crc32(lowered.encode("utf-8", "surrogatepass")) % self._max_words
             self._counts[id] += 1
             ids.append(id)
         return ids
@@ -95,7 +94,7 @@ class Block:
         return [start + row for start, end in pairwise(self.starts) if start + row < end]
 
 
-def blocks(given: Ragged, said: Ragged) -> Iterator[Block]:
+def blocks(given: Ragged, said: Ragged, max_cells: int = MAX_BLOCK_CELLS) -> Iterator[Block]:
     """Yield all pairs in blocks, but those with an empty side or one of more than MAX_WORDS."""
     lengths_B, steps_B = given.lengths_B, said.lengths_B
     given_starts, said_starts = np.cumsum(lengths_B) - lengths_B, np.cumsum(steps_B) - steps_B
@@ -106,7 +105,7 @@ def blocks(given: Ragged, said: Ragged) -> Iterator[Block]:
     first = 0
     while first < len(order):
         length = int(sorted_lengths[first])
-        most = max(1, _BLOCK_CELLS // (length * int(steps_B[order[first]])))
+        most = max(1, max_cells // (length * int(steps_B[order[first]])))
         end = min(first + most, int(np.searchsorted(sorted_lengths, length, "right")))
         pairs_B = order[first:end]
         first = end
@@ -132,6 +131,8 @@ class PairFile:
     folder: Path
     source_words: WordIds = field(default_factory=WordIds)
     target_words: WordIds = field(default_factory=WordIds)
+    chunk_pairs: int = 2000  # written at a time, for words are many small objects
+    chunks_read: int = 50  # are read back together: of 100,000 pairs many have the same length
     num_pairs: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     _written: list[tuple[int, int, int]] = field(default_factory=list)  # pairs, source and target words
@@ -144,7 +145,7 @@ class PairFile:
             (self.folder / "lengths").open("wb") as lengths_file,
         ):
             iterator = iter(pairs)
-            while chunk := list(islice(iterator, _WRITTEN_PAIRS)):
+            while chunk := list(islice(iterator, self.chunk_pairs)):
                 lengths = np.array([(len(source), len(target)) for source, target in chunk], "<i4")
                 sources = [id for source, _ in chunk for id in self.source_words.add(source)]
                 targets = [id for _, target in chunk for id in self.target_words.add(target)]
@@ -167,8 +168,8 @@ class PairFile:
             (self.folder / "target").open("rb") as target_file,
             (self.folder / "lengths").open("rb") as lengths_file,
         ):
-            for first in range(0, len(self._written), _READ_WRITES):
-                written = np.array(self._written[first : first + _READ_WRITES])
+            for first in range(0, len(self._written), self.chunks_read):
+                written = np.array(self._written[first : first + self.chunks_read])
                 num_pairs, num_source, num_target = written.sum(axis=0).tolist()
                 lengths = np.fromfile(lengths_file, "<i4", 2 * num_pairs).astype(np.int64)
                 sources = source_rank[np.fromfile(source_file, "<i4", num_source)]
