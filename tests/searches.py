@@ -9,6 +9,7 @@ from small import shrink
 from regard.alignment.reading import USUAL_READING
 from regard.contract import Ragged, Step, force_by_steps, make_batch, unseen
 from regard.model.presets import PRESETS
+from regard.search.searcher import usual_rules
 from regard.search.task import Task
 from regard.vocabulary import EOS, UNK
 
@@ -28,10 +29,10 @@ def read(sources):
     return make_batch(Ragged.of(sources), None, np.arange(len(sources)))
 
 
-def task_of(batch, max_tokens, **rules):
+def task_of(batch, max_tokens, prefixes=None, no_repeat_ngram=None):
     """What to search: these sentences, each up to so many tokens."""
     limit_B = np.broadcast_to(np.asarray(max_tokens, np.int64), len(batch.source_BS))
-    return Task(batch, limit_B, USUAL_READING.look, **rules)
+    return Task(batch, limit_B, USUAL_READING.look, usual_rules(prefixes, no_repeat_ngram))
 
 
 def forced(engine, source, ids):

@@ -124,7 +124,7 @@ def _forced(
     whole = {number: pair for number, pair in enumerate(pairs, first_number) if all(map(normalize, pair))}
     sources, targets = [source for source, _ in whole.values()], [target for _, target in whole.values()]
     said = iter(translator.force(sources, targets, numbers=list(whole)))
-    tokenizer = translator.tokenizers.target
+    tokenizer = translator.model.tokenizers.target
     found: list[_Forced | None] = []
     for number, (_, target) in enumerate(pairs, first_number):
         if number not in whole:

@@ -15,7 +15,10 @@ class _SearchOptions(Options):
     no_repeat_ngram: int | None = Field(None, ge=1)
     """No run of so many pieces is said twice; none: repetition is free."""
     max_ratio: float = Field(2.0, gt=0)
-    """Most pieces said for each piece of the source, 20 more allowed; a translation cut there is flagged."""
+    """Most pieces said for each piece of the source, `extra_tokens` more allowed; a translation cut there is
+    flagged."""
+    extra_tokens: int = Field(20, ge=0, le=10_000)
+    """Pieces that a translation may have beyond `max_ratio` times its source."""
 
 
 class BeamOptions(_SearchOptions):

@@ -15,7 +15,7 @@ from regard.contract import Engine, Floats
 from regard.options.search import BeamOptions
 from regard.search.rules import Rules
 from regard.search.scores import Totals, best_ids, log_normaliser
-from regard.search.task import Found, Record, Task, length_factor
+from regard.search.task import Found, Hypothesis, Record, Task, length_factor
 from regard.search.tree import Offers
 from regard.vocabulary import BOS, EOS
 
@@ -32,7 +32,9 @@ class _Kept:
         self.best_lost = (False, -np.inf)
 
     def add(self, score: float, step: int, row: int, id: int, log_prob: float) -> None:
-        """Keep a hypothesis if it is among the best; one that was cut is worse than any complete one."""
+        """Keep a possible hypothesis if it is among the best; a cut one is worse than any complete one."""
+        if log_prob == -np.inf:
+            return
         entry = (id == EOS, score, -step, -row, id, log_prob)  # of equals the first one found
         if len(self.heap) < self.beam_size:
             heapq.heappush(self.heap, entry)
@@ -43,6 +45,13 @@ class _Kept:
     def worst(self) -> float:
         """The score that a new one has to beat."""
         return self.heap[0][1] if len(self.heap) == self.beam_size else -np.inf
+
+    def hypotheses(self, record: Record, sentence: int) -> tuple[Hypothesis, ...]:
+        """Return the hypotheses kept, best first."""
+        return tuple(
+            record.read_off(sentence, -step, -row, id, log_prob, score)
+            for _, score, step, row, id, log_prob in sorted(self.heap, reverse=True)
+        )
 
     def margin(self, num_best: int) -> float:
         """Return by how little the first `num_best` might come in another order, or be others."""
@@ -67,7 +76,7 @@ def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 
     """
     beam_size, beta = options.beam_size, options.coverage_penalty
     num_sentences = len(task.batch.source_BS)
-    record, rules = Record(engine, task), Rules(task, num_sentences)
+    record, rules = Record(engine, task), Rules(task.rules, num_sentences)
     kept = [_Kept(beam_size) for _ in range(num_sentences)]
     margin_B = np.full(num_sentences, np.inf)
     open_B = parent_R = np.arange(num_sentences)  # sentences still searched, in the order of their rows
@@ -100,11 +109,11 @@ def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 
             coverage_RS = coverage_RS + look_RS
             penalty_R = beta * _coverage_penalty(coverage_RS, real_RS)
         for place, rank in np.argwhere(leaves_BK).tolist():
-            chosen = order_BX[place, rank]
-            if (total := float(total_BX[place, chosen])) > -np.inf:
-                row = place * width + int(chosen) // ids_RK.shape[1]
-                score = total / factor + (0.0 if penalty_R is None else float(penalty_R[row]))
-                kept[open_B[place]].add(score, step, row, int(ids_BX[place, chosen]), total)
+            chosen = int(order_BX[place, rank])
+            row = place * width + chosen // ids_RK.shape[1]
+            bonus = 0.0 if penalty_R is None else float(penalty_R[row])
+            total, id = float(total_BX[place, chosen]), int(ids_BX[place, chosen])
+            kept[open_B[place]].add(total / factor + bonus, step, row, id, total)
         # A stable sort puts the continuations that stay open before those that end, each best first.
         stay_BX = np.argsort(ends_BX, axis=1, kind="stable")
         leaving_BX = ends_BX | at_limit_B[:, None]
@@ -117,17 +126,10 @@ def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 
         log_prob_BK = np.take_along_axis(total_BX, chosen_BK, axis=1)
         log_prob_BK[np.take_along_axis(ends_BX, open_BK, axis=1)] = -np.inf  # fewer ids than the beam is wide
         if task.tree is not None:
-            order_X = order_BX[0]
-            task.tree.add(
-                Offers(
-                    ids_BX[0, order_X],
-                    order_X // ids_RK.shape[1],
-                    total_BX[0, order_X],
-                    factor,
-                    np.flatnonzero(leaves_BK[0]).tolist(),
-                    [] if at_limit_B[0] else open_BK[0].tolist(),
-                )
-            )
+            order_X, opened = order_BX[0], [] if at_limit_B[0] else open_BK[0].tolist()
+            finished = np.flatnonzero(leaves_BK[0]).tolist()
+            rows_X, totals_X = order_X // ids_RK.shape[1], total_BX[0, order_X]
+            task.tree.add(Offers(ids_BX[0, order_X], rows_X, totals_X, factor, finished, opened))
         # Growing may yet raise a score, to log_prob / lp(limit) at most; to wait until not even that is above
         # the worst is much work for hardly another translation.
         worst_B = np.array([kept[sentence].worst for sentence in open_B])
@@ -143,16 +145,10 @@ def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 
         if penalty_R is not None:
             coverage_RS = coverage_RS[parent_R]
             real_RS = real_RS[parent_R]
-        rules.follow(parent_R, read_R)
+        rules.follow(parent_R, read_R, look_RS)
         state = said.state.select(parent_R)
     return [
-        Found(
-            tuple(
-                record.read_off(sentence, -step, -row, id, log_prob, score)
-                for _, score, step, row, id, log_prob in sorted(one.heap, reverse=True)
-            ),
-            min(float(margin_B[sentence]), one.margin(num_best)),
-        )
+        Found(one.hypotheses(record, sentence), min(float(margin_B[sentence]), one.margin(num_best)))
         for sentence, one in enumerate(kept)
     ]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from regard.contract import Batch, Engine, Floats, Ids
+from regard.search.rules import MakeRule
 from regard.search.scores import Totals
 from regard.search.tree import Tree
 from regard.vocabulary import EOS
@@ -16,7 +17,7 @@ LENGTH_PENALTY = 1.0
 """The exponent α of `length_factor`; at 0 the shortest translation tends to win."""
 
 DOUBT = 2e-4
-"""A choice by a smaller margin may be another in another batch, where sums of float32 come out otherwise."""
+"""A choice by a smaller margin could flip in another batch, where sums of float32 are rounded differently."""
 
 Look = Callable[[Floats], Floats]
 """Makes of all attention of a step (R, L, N, S) the one look (R, S) that is kept; none at all if L is 0."""
@@ -26,15 +27,13 @@ Look = Callable[[Floats], Floats]
 class Task:
     """Sentences to translate and what their translations must keep to.
 
-    `max_tokens_B` limits the ids said, `</s>` counted. A translation begins with its prefix, if there are
-    any, and says no run of `no_repeat_ngram` ids twice.
+    `max_tokens_B` limits the ids said, `</s>` counted. `rules` forbid ids step by step.
     """
 
     batch: Batch
     max_tokens_B: Ids
     look: Look
-    prefixes: Sequence[Ids] | None = None
-    no_repeat_ngram: int | None = None
+    rules: Sequence[MakeRule] = ()
     tree: Tree | None = None
     """What a beam search tried is added here, if the task is one sentence."""
 
@@ -57,14 +56,20 @@ class Hypothesis:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found for one sentence, best first, and by how little it might have found something else.
+    """What a search found for one sentence, best first.
 
-    The `margin` is the smallest difference of scores that a choice on the way hung on. Computed in another
-    batch all scores differ in their last digits, so only a choice by a clear margin is the same in any.
+    The `margin` is the smallest difference of scores that decided a choice on the way. In another batch all
+    scores differ in their last digits, so only a choice by a clear margin is the same in any batch. It is
+    None if the searcher gives the same result in any batch by itself.
     """
 
     hypotheses: tuple[Hypothesis, ...]
-    margin: float
+    margin: float | None
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether rounding in another batch could lead to another result."""
+        return self.margin is not None and self.margin < DOUBT
 
 
 def length_factor(num_tokens: int, length_penalty: float) -> float:

@@ -50,7 +50,7 @@ def _walk(
 ) -> list[Found]:
     """Return the translations made by choosing, so many of each sentence."""
     num_sentences = len(task.batch.source_BS)
-    record, rules = Record(engine, task), Rules(task, num_sentences * num_walks)
+    record, rules = Record(engine, task), Rules(task.rules, num_sentences * num_walks)
     found: list[list[Any]] = [[None] * num_walks for _ in range(num_sentences)]
     rows = walk_R = np.arange(num_sentences * num_walks)
     sentence_R = walk_R // num_walks
@@ -62,7 +62,8 @@ def _walk(
         state = state.select(sentence_R)
     for step in range(record.num_steps):
         said = engine.step(state, read_R)
-        record.add(read_R, rows, log_prob_R, task.look(said.attention_RLNS))
+        look_RS = task.look(said.attention_RLNS)
+        record.add(read_R, rows, log_prob_R, look_RS)
         read_R, gap_R = choose(rules.bind(said.logits_RV, sentence_R), walk_R)
         margin_R = np.minimum(margin_R, gap_R)
         logit_R = said.logits_RV[np.arange(len(read_R)), read_R]
@@ -77,7 +78,7 @@ def _walk(
         rows = np.flatnonzero(~done_R)
         if not len(rows):
             break
-        rules.follow(rows, read_R[rows])
+        rules.follow(rows, read_R[rows], look_RS)
         state = said.state if len(rows) == len(done_R) else said.state.select(rows)
         walk_R, sentence_R, margin_R = walk_R[rows], sentence_R[rows], margin_R[rows]
         read_R, log_prob_R = read_R[rows], log_prob_R[rows]

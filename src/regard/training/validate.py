@@ -12,6 +12,7 @@ from regard.alignment.links import entropy_of_looks
 from regard.contract import Batch, Floats
 from regard.corpus.batches import Batches, Share
 from regard.evaluation.scores import score
+from regard.loaded import Loaded
 from regard.model.build import Model, export_arrays
 from regard.model.engine import TorchEngine, batch_loss
 from regard.options.text import BatchOptions
@@ -19,7 +20,7 @@ from regard.runtime.build import build_engine
 from regard.training.display import Validation
 from regard.training.prepare import Prepared
 from regard.translate.result import Translation
-from regard.translate.translator import Translator
+from regard.translate.translator import IN_THIS_THREAD, MAY_FORK, Translator
 
 _PROBE_WORDS = (6, 12)  # a sentence of this many words is shown with its attention
 
@@ -80,9 +81,11 @@ class Validator:
             nll, shuffled_nll = self._losses()
             arrays = export_arrays(self._model)
             if parameters[0].is_cuda:
-                translator = Translator(TorchEngine(self._model), self._tokenizers, num_workers=1)
+                loaded = Loaded.with_engine(TorchEngine(self._model), self._tokenizers)
             else:
-                translator = Translator(build_engine(self._model.options, arrays), self._tokenizers)
+                engine = build_engine(self._model.options, arrays)
+                loaded = Loaded.with_engine(engine, self._tokenizers)
+            translator = Translator(loaded, IN_THIS_THREAD if parameters[0].is_cuda else MAY_FORK)
             # What a model says as yet is what it says: trying again would hide how far it is.
             translations = translator.translate(self._sources, beam_size=1, guard=False)
             torch._foreach_copy_(parameters, own)

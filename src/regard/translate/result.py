@@ -1,9 +1,11 @@
 """Plain results of translating: the text, and with it where each word came from and how sure the model is."""
 
+import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -14,19 +16,37 @@ from regard.draw.heatmap import HeatMap, heat_maps_svg
 from regard.draw.labels import printable
 from regard.draw.notebook import mime_bundle
 from regard.draw.terminal import USUAL_WIDTH, heat_map_lines
+from regard.search.searcher import Search
+from regard.text.normalize import Normalized
 from regard.text.words import PieceWords, Span, match_pieces, words
 
 Floats = NDArray[np.float32]
 
 
+FORMAT = "regard-translation/1"
+"""The schema of `Translation.to_json()`; `schema()` returns it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Searched:
+    """How a part was found: what the model read, how it was searched, and what it said before any edit."""
+
+    source: Normalized
+    source_ids: NDArray[np.integer]
+    ids: tuple[int, ...]
+    search: Search
+    prefix: NDArray[np.int64] | None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """What was translated in one go: a whole text, or a stretch of one that is too long for the model.
+    """What was translated in one go: a whole text, or a stretch of one that was split.
 
     `source_pieces` end in `</s>`, and so do `pieces` unless a limit has cut the translation and it is not
     `complete`. Spans lie in the strings of the whole `Translation`; that of `</s>` is empty. `log_probs` has
     one entry and `attention_TS` one row for each of the `pieces`, with a column for each of the
-    `source_pieces`, or none at all if the model has no attention.
+    `source_pieces`, or none at all if the model has no attention. `span` is where the part's text lies in the
+    translation. `searched` is None for what was copied from the source, or given.
     """
 
     source_pieces: tuple[str, ...]
@@ -36,6 +56,18 @@ class Part:
     log_probs: tuple[float, ...]
     attention_TS: Floats
     complete: bool
+    span: Span
+    searched: Searched | None = None
+
+    @property
+    def source_span(self) -> Span:
+        """Where what was read lies in the source."""
+        return self.source_spans[0][0], self.source_spans[-1][1]
+
+    def moved(self, offset: int) -> "Part":
+        """Return the same part so many characters further on in the translation."""
+        spans = tuple((start + offset, end + offset) for start, end in self.spans)
+        return replace(self, spans=spans, span=(self.span[0] + offset, self.span[1] + offset))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +199,9 @@ class Translation:
         return mime_bundle("\n".join(plain), heat_maps_svg([self.heat_map]))
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
+        """Return everything as plain JSON values, as `schema()` describes them."""
         return {
+            "format": FORMAT,
             "source": self.source,
             "text": self.text,
             "score": self.score,
@@ -198,6 +231,13 @@ class Translation:
                 {"text": one.text, "score": one.score, "log_prob": one.log_prob} for one in self.alternatives
             ],
         }
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of `Translation.to_json()`."""
+    text = (resources.files("regard.translate") / "schema.json").read_text("utf-8")
+    described: dict[str, Any] = json.loads(text)
+    return described
 
 
 def _used(touched: PieceWords) -> slice:

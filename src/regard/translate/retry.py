@@ -1,4 +1,4 @@
-"""Other ways to translate what came out suspicious: the source written differently, or a stricter search."""
+"""Second tries for a translation that looks wrong: the source written differently, or a stricter search."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,13 @@ from regard.options.search import BeamOptions
 from regard.text.normalize import Normalized
 from regard.text.protect import NUM_ATTEMPTS, items, missing, stand_ins, substitute
 from regard.text.words import Span, match_pieces, words
-from regard.translate.decode import Edits
+from regard.translate.edits import Edits
 from regard.translate.result import Part
 
 # To look at all of the source, or not to say the same again and again.
 _WHOLE = BeamOptions(coverage_penalty=0.1)
 _ONCE = BeamOptions(no_repeat_ngram=3, max_ratio=1.5)
 _REPEATING = {"loops", "stuck", "cut", "length"}
-
-
-def _no_edits(text: str) -> Edits:
-    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +26,38 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A way to translate a text: what the model reads, how it searches, and how its translation is mended.
+    """A way to translate a text: what the model reads, how it searches, and how its translation is edited.
 
-    `mend` returns None for a translation that cannot be mended; the guard compares the mended one with
-    `judged`, or else with what the model read. The `flag` tells the user that this way was taken, `joints`
-    what stands between the stretches.
+    `search` None is the search the user asked for. If `capitals`, the translation is set in capitals.
+    `stand_ins` are common words that stand for rare items in what the model reads; each is replaced by its
+    item in the translation. The guard compares the edited translation with `judged`, or else with what the
+    model read. The `flag` tells the user that this way was taken; `joints` is what stands between stretches.
     """
 
     stretches: tuple[Normalized | Copied, ...]
-    search: BeamOptions | None = None  # None: as the user wants it
-    mend: Callable[[str], Edits | None] = _no_edits
+    search: BeamOptions | None = None
+    capitals: bool = False
+    stand_ins: tuple[tuple[str, str], ...] = ()
     judged: str | None = None
     flag: str | None = None
     joints: tuple[str, ...] = ()
+
+    def edits(self, text: str) -> Edits | None:
+        """Return how to edit a translation; None if a stand-in is missing from it or stands there twice."""
+        if self.capitals:
+            kept = {place for item in items(text) for place in range(*item.span)}
+            return [
+                ((place, place + 1), character.upper())
+                for place, character in enumerate(text)
+                if character.upper() != character and place not in kept
+            ]
+        edits: Edits = []
+        for word, item in self.stand_ins:
+            if text.count(word) != 1:
+                return None
+            start = text.index(word)
+            edits.append(((start, start + len(word)), item))
+        return edits
 
 
 def in_capitals(text: str) -> bool:
@@ -59,13 +74,14 @@ def in_capitals(text: str) -> bool:
 def attempts(source: Normalized, flags: Sequence[str]) -> Iterator[Attempt]:
     """Yield what to try with a text whose translation is suspicious for these reasons, the mildest first."""
     if in_capitals(source.text):
-        yield Attempt((_recased(source, str.lower),), None, _capitals, source.text, "capitals")
+        lower = _recased(source, str.lower)
+        yield Attempt((lower,), capitals=True, judged=source.text, flag="capitals")
     if "lost" in flags:
         for number in range(NUM_ATTEMPTS):
             yield _with_stand_ins(source, number)
         if in_capitals(source.text):
-            yield _around_items(_recased(source, str.lower), _capitals)
-        yield _around_items(source)
+            yield _around_items(_recased(source, str.lower), capitals=True)
+        yield _around_items(source, capitals=False)
     if _REPEATING.intersection(flags):
         yield Attempt((source,), _ONCE)
     if set(flags) - {"lost"} - _REPEATING:
@@ -125,35 +141,16 @@ def _capitalized(source: Normalized) -> Normalized:
     return Normalized(first + source.text[1:], source.original, origin)
 
 
-def _capitals(text: str) -> Edits:
-    """Return what makes a text all capitals, items aside."""
-    kept = {place for item in items(text) for place in range(*item.span)}
-    return [
-        ((place, place + 1), character.upper())
-        for place, character in enumerate(text)
-        if character.upper() != character and place not in kept
-    ]
-
-
 def _with_stand_ins(source: Normalized, number: int) -> Attempt:
     """Return the attempt to translate common words in the place of rare items, and to put these back."""
     found = items(source.text)
-    stand_for = dict(zip(stand_ins(found, source.text, number), found, strict=True))
-    replacements = [(item.span, word) for word, item in stand_for.items()]
-
-    def mend(text: str) -> Edits | None:
-        edits: Edits = []
-        for word, item in stand_for.items():
-            if text.count(word) != 1:
-                return None
-            start = text.index(word)
-            edits.append(((start, start + len(word)), item.text))
-        return edits
-
-    return Attempt((substitute(source, replacements),), None, mend, source.text, "kept")
+    words_for = list(zip(stand_ins(found, source.text, number), found, strict=True))
+    read = substitute(source, [(item.span, word) for word, item in words_for])
+    pairs = tuple((word, item.text) for word, item in words_for)
+    return Attempt((read,), stand_ins=pairs, judged=source.text, flag="kept")
 
 
-def _around_items(source: Normalized, mend: Callable[[str], Edits | None] = _no_edits) -> Attempt:
+def _around_items(source: Normalized, *, capitals: bool) -> Attempt:
     """Return the attempt to translate what stands between the items, which then cannot be lost."""
     cuts: list[tuple[Span, bool]] = []
     place = 0
@@ -176,4 +173,4 @@ def _around_items(source: Normalized, mend: Callable[[str], Edits | None] = _no_
         copied = is_item or not any(map(str.isalnum, stretch.text))
         stretches.append(Copied(stretch) if copied else stretch)
         end = last
-    return Attempt(tuple(stretches), mend=mend, flag="around", joints=tuple(joints))
+    return Attempt(tuple(stretches), capitals=capitals, flag="around", joints=tuple(joints))

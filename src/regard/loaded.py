@@ -1,0 +1,70 @@
+"""A model ready for use, opened once and shared by translating, tracing, aligning, evaluating and serving."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.alignment.reading import USUAL_READING, Reading
+from regard.contract import Engine
+from regard.errors import ModelFileError
+from regard.modelfile import ModelFile, load_model
+from regard.runtime.build import build_engine
+from regard.search.ensemble import Ensemble
+from regard.search.searcher import Searcher, StepSearcher
+from regard.text.tokenizer import TokenizerPair
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A searcher with its tokenizers, and what is known of the model.
+
+    `reading` says which attention is its word alignment. A source of more than `split_above` tokens is split.
+    `file` is the model file, None for a model that is still being trained and for several models together.
+    """
+
+    tokenizers: TokenizerPair
+    searcher: Searcher
+    reading: Reading = USUAL_READING
+    split_above: int | None = None
+    source_language: str | None = None
+    target_language: str | None = None
+    name: str = "model"
+    file: ModelFile | None = None
+
+    @classmethod
+    def with_engine(cls, engine: Engine[Any], tokenizers: TokenizerPair, **known: Any) -> "Loaded":
+        """Return the model of an engine of the contract; `known` are further fields."""
+        reading = known.pop("reading", None) or USUAL_READING
+        return cls(tokenizers, StepSearcher(engine, reading, tokenizers.target), reading, **known)
+
+    @classmethod
+    def of(cls, *models: ModelFile, name: str = "model") -> "Loaded":
+        """Return a model, or several that translate together as an ensemble, computing in NumPy."""
+        first = models[0]
+        if any(model.tokenizers.sha256 != first.tokenizers.sha256 for model in models):
+            raise ModelFileError(
+                "models of different vocabularies cannot translate together; train them on the same files, "
+                "with other seeds"
+            )
+        engines = [build_engine(model.options, model.weights) for model in models]
+        return cls.with_engine(
+            engines[0] if len(engines) == 1 else Ensemble(engines),
+            first.tokenizers,
+            reading=first.reading,
+            split_above=first.split_above,
+            source_language=first.source_language,
+            target_language=first.target_language,
+            name=name,
+            file=first if len(models) == 1 else None,
+        )
+
+    @classmethod
+    def open(cls, *paths: str | Path) -> "Loaded":
+        """Return the model of a file or of a name of the package, or of several together."""
+        return cls.of(*map(load_model, map(Path, paths)), name=" + ".join(Path(path).name for path in paths))
+
+    @property
+    def max_source(self) -> int | None:
+        """The most source tokens that are translated in one go, `</s>` not counted; None: any number."""
+        readable = None if self.searcher.max_tokens is None else self.searcher.max_tokens - 1
+        return min((one for one in (self.split_above, readable) if one is not None), default=None)

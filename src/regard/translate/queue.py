@@ -1,0 +1,268 @@
+"""Stretches of source waiting to be searched, in batches of like lengths, and what becomes of them.
+
+A text is planned once: normalised, encoded, split if it is too long. A second try is a new entry in the
+queue, so nothing waits for a whole round to end. The queue has no threads and does no searching: `take` gives
+the next batch, `give` brings back what was found for it.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from regard.loaded import Loaded
+from regard.options.search import BeamOptions, SampleOptions
+from regard.search.searcher import Query, Search, num_rows
+from regard.search.task import Found
+from regard.text.normalize import Normalized, trace_normalize
+from regard.text.split import split
+from regard.translate.outcome import (
+    Outcome,
+    Stretch,
+    copied,
+    outcome_of,
+    side_by_side,
+    translation_of,
+    with_items_back,
+)
+from regard.translate.request import Request
+from regard.translate.result import Translation
+from regard.translate.retry import Attempt, Copied, attempts, in_capitals
+
+_UNSPACED = {"zh", "ja", "th", "lo", "km", "my"}  # languages written without spaces between sentences
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a searcher does in one go; it can be sent to another process."""
+
+    queries: tuple[Query, ...]
+    search: Search
+    num_best: int
+
+
+@dataclass(slots=True, eq=False)
+class _Text:
+    """A request, and the outcomes of its segments as they come."""
+
+    number: int
+    round: int
+    request: Request
+    outcomes: list[Outcome | None]
+    num_left: int
+
+
+@dataclass(slots=True, eq=False)
+class _Segment:
+    """A text, or as much of one as the model reads in one go, and the attempt that is under way."""
+
+    text: _Text
+    place: int  # among the segments of the text
+    stretch: Stretch
+    way: Attempt
+    found: list[Outcome | None] = field(default_factory=list)  # of each stretch of the attempt
+    num_missing: int = 0
+    best: Outcome | None = None
+    others: Iterator[Attempt] = field(default_factory=lambda: iter(()))  # attempts to come
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entry:
+    """A stretch of an attempt, waiting."""
+
+    segment: _Segment
+    place: int  # among the stretches of the attempt
+    stretch: Stretch
+    search: Search
+
+    @property
+    def group(self) -> tuple[int, Search, int]:
+        """Entries of one group can be searched together; groups of earlier rounds come first."""
+        return self.segment.text.round, self.search, self.segment.text.request.num_best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Entries that are searched together."""
+
+    entries: tuple[_Entry, ...]
+
+    @property
+    def job(self) -> Job:
+        """What a searcher needs to know."""
+        first = self.entries[0]
+        queries = tuple(entry.stretch.query for entry in self.entries)
+        return Job(queries, first.search, first.segment.text.request.num_best)
+
+
+class Queue:
+    """Requests in, translations out, in whatever order they are done.
+
+    A batch has at most `batch_tokens` source tokens in all rows; a sentence has as many rows as the beam is
+    wide.
+    """
+
+    def __init__(self, model: Loaded, batch_tokens: int) -> None:
+        self.model = model
+        self.batch_tokens = batch_tokens
+        self._joint = "" if (model.target_language or "")[:2].lower() in _UNSPACED else " "
+        self._round = 0
+        self._alone: deque[_Entry] = deque()  # decoded again on their own, because of rounding
+        self._waiting: dict[tuple[int, Search, int], list[_Entry]] = {}
+
+    @property
+    def num_tokens(self) -> int:
+        """The source tokens waiting, in all rows."""
+        groups = self._waiting.items()
+        return sum(num_rows(search, best) * _size(entries) for (_, search, best), entries in groups)
+
+    def put(self, requests: Sequence[tuple[int, Request]]) -> list[tuple[int, Translation]]:
+        """Add requests, each with a number of its own; return the translations of blank texts.
+
+        What is put in later waits until what came before has been taken.
+        """
+        blank = []
+        sources = [trace_normalize(request.text, fold_quotes=True) for _, request in requests]
+        for (number, request), stretches in zip(requests, self._plan(sources), strict=True):
+            if not stretches:
+                blank.append((number, translation_of(request.text, [], self._joint)))
+                continue
+            if request.prefix is not None:
+                stretches[0] = self._beginning(stretches[0], request.prefix)
+            text = _Text(number, self._round, request, [None] * len(stretches), len(stretches))
+            for place, stretch in enumerate(stretches):
+                segment = _Segment(text, place, stretch, Attempt((stretch.source,)))
+                self._start(segment)
+        self._round += 1
+        return blank
+
+    def _plan(self, sources: Sequence[Normalized]) -> Iterator[list[Stretch]]:
+        """Yield the stretches of each source: one, none if it is blank, several if it is too long."""
+        encode, longest = self.model.tokenizers.source.encode_batch, self.model.max_source
+        for source, ids in zip(sources, encode([one.text for one in sources]), strict=True):
+            if longest is None or len(ids) <= longest:
+                yield [Stretch(source, ids)] if len(ids) else []
+                continue
+            cuts = split(source.text, lambda text: len(encode([text])[0]) <= longest)
+            parts = [
+                Normalized(source.text[start:end], source.original, source.origin[start:end])
+                for start, end in cuts
+            ]
+            yield list(map(Stretch, parts, encode([part.text for part in parts])))
+
+    def _beginning(self, stretch: Stretch, prefix: str) -> Stretch:
+        tokenizers = self.model.tokenizers
+        (ids,) = tokenizers.target.encode_batch([tokenizers.clean_target(prefix)])
+        return Stretch(stretch.source, stretch.ids, ids.astype(np.int64))
+
+    def _start(self, segment: _Segment) -> None:
+        """Put the stretches of the segment's attempt in line."""
+        way, whole = segment.way, segment.stretch
+        segment.found = [copied(one) if isinstance(one, Copied) else None for one in way.stretches]
+        fresh = [
+            (place, source)
+            for place, source in enumerate(way.stretches)
+            if isinstance(source, Normalized) and source is not whole.source
+        ]
+        ids = self.model.tokenizers.source.encode_batch([source.text for _, source in fresh])
+        stretches = {place: Stretch(source, one) for (place, source), one in zip(fresh, ids, strict=True)}
+        stretches |= {place: whole for place, one in enumerate(way.stretches) if one is whole.source}
+        segment.num_missing = len(stretches)
+        search = _search(segment.text.request.search, way)
+        for place, stretch in stretches.items():
+            entry = _Entry(segment, place, stretch, search)
+            self._waiting.setdefault(entry.group, []).append(entry)
+
+    def take(self) -> Batch | None:
+        """Return the next batch, None if nothing waits.
+
+        Of the earliest round the group with the most to do comes first, longest sources first. So second
+        tries gather until they are worth a batch, or until nothing else is left.
+        """
+        if self._alone:
+            return Batch((self._alone.popleft(),))
+        if not self._waiting:
+            return None
+        first = min(round for round, *_ in self._waiting)
+        group = max(
+            (one for one in self._waiting if one[0] == first), key=lambda one: _size(self._waiting[one])
+        )
+        entries = self._waiting[group]
+        entries.sort(key=lambda entry: len(entry.stretch.ids))
+        limit = self.batch_tokens // num_rows(group[1], group[2])
+        longest = len(entries[-1].stretch.ids) + 1
+        size = max(1, min(len(entries), limit // longest))
+        batch = Batch(tuple(entries[-size:][::-1]))
+        del entries[-size:]
+        if not entries:
+            del self._waiting[group]
+        return batch
+
+    def give(self, batch: Batch, found: Sequence[Found]) -> list[tuple[int, Translation]]:
+        """Take in what was found for a batch, and return the translations that are done now."""
+        done = []
+        for entry, one in zip(batch.entries, found, strict=True):
+            segment = entry.segment
+            request = segment.text.request
+            outcome = outcome_of(self.model, entry.stretch, segment.way, one, entry.search, request.num_best)
+            # If rounding could have decided, the result is the one of the stretch on its own.
+            if len(batch.entries) > 1 and (one.in_doubt or (outcome is not None and outcome.is_near)):
+                self._alone.append(entry)
+                continue
+            segment.found[entry.place] = outcome
+            segment.num_missing -= 1
+            if not segment.num_missing and self._settle(segment):
+                text = segment.text
+                text.outcomes[segment.place] = segment.best
+                text.num_left -= 1
+                if not text.num_left:
+                    outcomes = [outcome for outcome in text.outcomes if outcome is not None]
+                    done.append((text.number, translation_of(request.text, outcomes, self._joint)))
+        return done
+
+    def _settle(self, segment: _Segment) -> bool:
+        """Take in a finished attempt. Return whether the segment is done; otherwise start the next one."""
+        while True:
+            tried = side_by_side(segment.way, segment.found)
+            if segment.best is None:
+                if self._keep_first(segment, tried):
+                    return True
+            elif tried is not None and tried.text != segment.best.text:
+                if tried.rank > segment.best.rank:
+                    segment.best = tried
+                if not tried.is_grave:  # the mildest way that helps is the one to take
+                    return True
+            way = next(segment.others, None)
+            if way is None:
+                return True
+            segment.way = way
+            self._start(segment)
+            if segment.num_missing:
+                return False
+
+    def _keep_first(self, segment: _Segment, outcome: Outcome | None) -> bool:
+        """Keep the outcome of the first attempt; return whether no second one is wanted."""
+        assert outcome is not None, "a first attempt has no edits that could fail"
+        segment.best, request, source = outcome, segment.text.request, segment.stretch.source
+        if not request.guard or request.prefix is not None or isinstance(request.search, SampleOptions):
+            return True
+        if outcome.wrong == ("lost",):
+            segment.best = with_items_back(source, outcome)
+        if not segment.best.is_grave and not in_capitals(source.text):
+            return True
+        segment.others = attempts(source, segment.best.wrong)
+        return False
+
+
+def _size(entries: Sequence[_Entry]) -> int:
+    return sum(len(entry.stretch.ids) for entry in entries)
+
+
+def _search(asked: Search, way: Attempt) -> Search:
+    """Return how to search for an attempt; a stricter search is as wide as the user's."""
+    if way.search is None:
+        return asked
+    width = asked.beam_size if isinstance(asked, BeamOptions) else 1
+    wanted = {"beam_size": max(way.search.beam_size, width), "extra_tokens": asked.extra_tokens}
+    return way.search.model_copy(update=wanted)

@@ -1,0 +1,53 @@
+"""What can be asked for: a text, and how it is to be translated."""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypedDict
+
+from regard.errors import ConfigError
+from regard.options.search import BeamOptions
+from regard.search.searcher import Search
+
+
+class SearchArguments(TypedDict, total=False):
+    """The options of the section `search` as keyword arguments; docs/options.md says what each means."""
+
+    kind: Literal["beam", "sample", "risk"]
+    no_repeat_ngram: int | None
+    max_ratio: float
+    extra_tokens: int
+    beam_size: int
+    length_penalty: float
+    coverage_penalty: float
+    diversity: float
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    typical_p: float | None
+    seed: int
+    num_samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A text to translate, with its own options.
+
+    `num_best` asks for alternatives, `prefix` for a translation that begins so. The `guard` tries again what
+    looks wrong; it is off for samples and for translations with a prefix.
+    """
+
+    text: str
+    prefix: str | None = None
+    num_best: int = 1
+    search: Search = field(default_factory=BeamOptions)
+    guard: bool = True
+
+    def __post_init__(self) -> None:
+        """Raise an error for what is no text, and for options that contradict each other."""
+        for what, value in (("text", self.text), ("prefix", self.prefix)):
+            if not isinstance(value, str) and (what == "text" or value is not None):
+                raise TypeError(f"a {what} must be a string, and this is {value!r:.40}")
+        widest = self.search.beam_size if isinstance(self.search, BeamOptions) else None
+        if self.num_best < 1 or (widest is not None and self.num_best > widest):
+            raise ConfigError(
+                f"num_best = {self.num_best} is not valid; ask for 1 up to the size of the beam"
+            )
