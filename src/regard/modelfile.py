@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from regard.alignment.reading import Reading
 from regard.contract import Floats
+from regard.design import design
 from regard.errors import ConfigError, ModelFileError, TokenizerError
 from regard.files import writing
 from regard.options.model import RecurrentOptions, TransformerOptions
@@ -139,10 +140,7 @@ def load_model(path: Path) -> ModelFile:
 
 def _check_reading(path: Path, model: ModelFile) -> None:
     """Raise an error if the model has no such layer and head as are to be read."""
-    reading, options = model.reading, model.options
-    layers, heads = (1, 1)
-    if options.kind == "transformer":
-        layers, heads = options.num_decoder_layers, options.num_heads
+    reading, (layers, heads) = model.reading, design(model.options).size("cross")
     if reading and not (reading.layer in range(layers) and reading.head in (None, *range(heads))):
         raise ModelFileError(f"{path}: the model has no layer and head as in {reading}; save it again")
 

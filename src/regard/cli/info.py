@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from regard.starter import bundled, locate
 
 if TYPE_CHECKING:
+    from regard.design import Design
     from regard.modelfile import ModelFile
 
 NAME = "info"
@@ -79,11 +80,14 @@ def _about(model: "ModelFile") -> dict[str, Any]:
 
 def _rows(path: Path, model: "ModelFile") -> list[tuple[str, str]]:
     """Return what a person wants to know, line by line; a file without a card says less."""
+    from regard.design import design
+
+    made = design(model.options)
     card, source, target = model.card, model.tokenizers.source, model.tokenizers.target
     rows = [
         ("file", f"{path}, {path.stat().st_size / 1e6:.1f} MB, every part verified"),
         ("languages", f"{model.source_language or '?'} to {model.target_language or '?'}"),
-        ("design", f"{model.options.kind}, preset {card.get('preset') or 'none'}, {_design(model)}"),
+        ("design", f"{model.options.kind}, preset {card.get('preset') or 'none'}, {made.description}"),
         ("weights", f"{_num_parameters(model):,}"),
         (
             "vocabulary",
@@ -91,7 +95,7 @@ def _rows(path: Path, model: "ModelFile") -> list[tuple[str, str]]:
             if source.sha256 == target.sha256
             else f"{source.vocab_size:,} and {target.vocab_size:,} pieces",
         ),
-        ("alignment", _alignment(model)),
+        ("alignment", _alignment(model, made)),
     ]
     if model.split_above:
         rows.append(("splits", f"sources of more than {model.split_above} pieces"))
@@ -170,23 +174,8 @@ def _recipe(card: dict[str, Any]) -> list[tuple[str, str]]:
     return [("recipe", str(card["recipe"]))]
 
 
-def _design(model: "ModelFile") -> str:
-    options = model.options
-    if options.kind == "transformer":
-        return (
-            f"{options.num_encoder_layers} + {options.num_decoder_layers} layers, "
-            f"width {options.hidden_size}, {options.num_heads} heads"
-        )
-    attention = options.attention
-    looks = (
-        "no attention" if attention.kind == "none" else f"{attention.scorer.kind} attention, {attention.kind}"
-    )
-    layers = "1 layer" if options.num_layers == 1 else f"{options.num_layers} layers"
-    return f"{layers} of {options.cell} {options.hidden_size}, {looks}"
-
-
-def _alignment(model: "ModelFile") -> str:
-    if model.options.kind == "recurrent" and model.options.attention.kind == "none":
+def _alignment(model: "ModelFile", made: "Design") -> str:
+    if not made.has_attention:
         return "none: the model has no attention"
     if model.reading is None:
         return "read from the last layer but one"

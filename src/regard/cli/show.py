@@ -142,9 +142,7 @@ def _check_together(options: argparse.Namespace, asked: dict[str, str]) -> None:
 
 def _traces(options: argparse.Namespace, *, effects: bool, which: "Which | None") -> "list[Trace]":
     """Return the traces that are asked for: read from a file, or made."""
-    from regard.trace.interventions import num_layers_and_heads
     from regard.trace.make import Tracer
-    from regard.trace.mechanics import internals
     from regard.trace.views import load_trace
 
     words: list[str] = options.words
@@ -159,9 +157,9 @@ def _traces(options: argparse.Namespace, *, effects: bool, which: "Which | None"
 
     def made(tracer: Tracer) -> "Trace":
         layer = which.layer if which and which.kind == "cross" else None
-        num_layers, _ = num_layers_and_heads(tracer.model.options, "cross")
+        num_layers, _ = tracer.design.size("cross")
         shown = [layer] if layer is not None and options.step is not None and layer < num_layers else []
-        return tracer.trace(text, effects=effects, record=internals(tracer.model.options, shown), **request)
+        return tracer.trace(text, effects=effects, record=tracer.design.states_inside(shown), **request)
 
     return [made(Tracer.open(path)) for path in models]
 
@@ -192,7 +190,7 @@ def _which(text: str | None, said: str | None = None) -> "Which | None":
     """Return the attention of a `--attention`, or of the flag that says so."""
     if text is None:
         return None
-    from regard.trace.document import Kind
+    from regard.design import Kind
     from regard.trace.views import Which
 
     kind, *places = text.split(".")

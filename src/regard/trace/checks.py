@@ -9,13 +9,13 @@ from typing import get_args
 import numpy as np
 
 from regard.alignment.reading import Reading
+from regard.design import Design, Kind, design
 from regard.errors import ConfigError, TraceError
 from regard.options.parse import parse
 from regard.trace.document import (
     Attention,
     Beam,
     Document,
-    Kind,
     MaskOff,
     Source,
     Target,
@@ -23,7 +23,6 @@ from regard.trace.document import (
     surfaces,
     trace_id,
 )
-from regard.trace.interventions import AnyOptions, has_gaussian_window, num_layers_and_heads
 from regard.trace.recorded import is_of_source
 from regard.vocabulary import EOS
 
@@ -54,7 +53,7 @@ def _problems(trace: Document) -> Iterator[str]:
     yield from _side("source", trace.source)
     yield from _side("target", trace.target)
     yield from _likelihood(trace)
-    yield from _kinds(trace, options)
+    yield from _kinds(trace, design(options))
     for attention in trace.attentions:
         yield from _attention(attention, trace)
     yield from _states(trace)
@@ -109,14 +108,14 @@ def _likelihood(trace: Document) -> Iterator[str]:
             yield f"piece {piece.piece!r} has two different probabilities"
 
 
-def _kinds(trace: Document, options: AnyOptions) -> Iterator[str]:
+def _kinds(trace: Document, design: Design) -> Iterator[str]:
     """Hold every attention against the design and the request: what they say of themselves is not enough."""
     found = {attention.kind: attention for attention in trace.attentions}
     if len(found) < len(trace.attentions):
         yield "one kind of attention comes twice"
     lifted = any(isinstance(one, MaskOff) for one in trace.request.interventions)
     for kind in get_args(Kind):
-        wanted, attention = num_layers_and_heads(options, kind), found.get(kind)
+        wanted, attention = design.size(kind), found.get(kind)
         if (attention is None) != (wanted[0] == 0):
             yield f"attention {kind!r} and the model's design do not go together"
         if attention is None:
@@ -126,7 +125,7 @@ def _kinds(trace: Document, options: AnyOptions) -> Iterator[str]:
             yield f"attention {kind!r} has not the design's {wanted[0]} layers of {wanted[1]} heads"
         if attention.causal != (kind == "decoder" and not lifted):
             yield f"attention {kind!r} is not masked as the request says"
-        if attention.normalised != (not has_gaussian_window(options)):
+        if attention.normalised != design.rows_sum_to_one:
             yield f"attention {kind!r} is not normalised as the design says"
 
 

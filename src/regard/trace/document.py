@@ -8,17 +8,18 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from regard.contract import Floats
+from regard.design import Design, Kind, design
+from regard.options.parse import parse
 from regard.trace.arrays import Array
 
 FORMAT: Final = "regard-trace/1"
-
-Kind = Literal["cross", "encoder", "decoder"]
 
 
 class _Node(BaseModel):
@@ -47,6 +48,11 @@ class Model(_Node):
     """The design, as in the section `model` of docs/options.md."""
     reading: Reads | None
     """Null if the model has no attention."""
+
+    @cached_property
+    def design(self) -> Design:
+        """The facts of the model's family."""
+        return design(parse("model", self.options))
 
 
 class LookSo(_Node):

@@ -3,52 +3,36 @@
 from collections.abc import Callable, Sequence
 
 from regard.contract import Probe
+from regard.design import Design, Kind, Part
 from regard.errors import ConfigError
-from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.probes import force_weights, lift_mask, remove_positions, switch_off_head, together
-from regard.trace.document import HeadOff, Intervention, Kind, LookSo, MaskOff, PositionsOff
+from regard.trace.document import HeadOff, Intervention, LookSo, MaskOff, PositionsOff
 
-AnyOptions = RecurrentOptions | TransformerOptions
+_CHANGED: dict[str, Part] = {"head_off": "heads", "mask_off": "mask", "positions_off": "positions"}
 
 
-def check(interventions: Sequence[Intervention], options: AnyOptions, source_pieces: Sequence[str]) -> None:
+def check(interventions: Sequence[Intervention], design: Design, source_pieces: Sequence[str]) -> None:
     """Raise an error if the model, or this source, has not what is to be changed."""
     for one in interventions:
         if isinstance(one, LookSo):
-            _check_row(one, options, source_pieces)
-        elif options.kind != "transformer":
-            missing = {"head_off": "heads", "mask_off": "mask", "positions_off": "positions"}[one.type]
-            raise ConfigError(f"this model has no {missing} to switch off; only a Transformer has")
+            _check_row(one, design, source_pieces)
+        elif _CHANGED[one.type] not in design.parts:
+            raise ConfigError(f"this model has no {_CHANGED[one.type]} to switch off; only a Transformer has")
         elif isinstance(one, HeadOff):
-            _check_head(options, one.kind, one.layer, one.head)
+            _check_head(design, one.kind, one.layer, one.head)
 
 
-def probe_maker(interventions: Sequence[Intervention], *, whole: bool) -> Callable[[], Probe]:
+def probe_maker(interventions: Sequence[Intervention], design: Design, *, whole: bool) -> Callable[[], Probe]:
     """Return what makes the probe of a translation; the mask is lifted where the whole is read at once."""
 
     def make() -> Probe:
-        return together(*(probe for one in interventions for probe in _probes(one, whole)))
+        return together(*(probe for one in interventions for probe in _probes(one, design, whole)))
 
     return make
 
 
-def num_layers_and_heads(options: AnyOptions, kind: Kind) -> tuple[int, int]:
-    """Return how many layers and heads look in one way: none at all, if the model does not."""
-    if options.kind == "transformer":
-        layers = options.num_encoder_layers if kind == "encoder" else options.num_decoder_layers
-        return layers, options.num_heads
-    return (1, 1) if kind == "cross" and options.attention.kind != "none" else (0, 0)
-
-
-def has_gaussian_window(options: AnyOptions) -> bool:
-    """Tell whether the weights of a row are less than 1 in all (Luong et al. 2015, eq. 10)."""
-    if options.kind == "transformer" or options.attention.kind == "none":
-        return False
-    return options.attention.window.kind == "local-p"
-
-
-def _check_row(one: LookSo, options: AnyOptions, source_pieces: Sequence[str]) -> None:
-    if not num_layers_and_heads(options, "cross")[0]:
+def _check_row(one: LookSo, design: Design, source_pieces: Sequence[str]) -> None:
+    if not design.has_attention:
         raise ConfigError("this model has no attention to force")
     if len(one.weights) != len(source_pieces):
         raise ConfigError(
@@ -60,28 +44,27 @@ def _check_row(one: LookSo, options: AnyOptions, source_pieces: Sequence[str]) -
             f"the weights for step {one.step + 1} sum to {sum(one.weights):.4g}, the smallest is "
             f"{min(one.weights):.4g}; give weights of 0 or more that sum to 1"
         )
-    if one.head is not None and options.kind != "transformer":
+    if one.head is not None and "heads" not in design.parts:
         raise ConfigError("this model has no heads to choose one of; leave the head out")
-    _check_head(options, "cross", one.layer or 0, one.head or 0)
+    _check_head(design, "cross", one.layer or 0, one.head or 0)
 
 
-def _check_head(options: AnyOptions, kind: Kind, layer: int, head: int) -> None:
-    layers, heads = num_layers_and_heads(options, kind)
+def _check_head(design: Design, kind: Kind, layer: int, head: int) -> None:
+    layers, heads = design.size(kind)
     if not (layer < layers and head < heads):
         raise ConfigError(
             f"there is no layer {layer + 1}, head {head + 1}: this model has {layers} layers of {heads} heads"
         )
 
 
-def _probes(one: Intervention, whole: bool) -> list[Probe]:
+def _probes(one: Intervention, design: Design, whole: bool) -> list[Probe]:
     match one:
         case LookSo():
-            layers = "*" if one.layer is None else str(one.layer)
-            names = (f"decoder.{layers}.cross.weights", "attention.weights")
-            return [force_weights(name, one.weights, one.head, one.step) for name in names]
+            names = design.attentions["cross"]
+            names = names if one.layer is None else names[one.layer : one.layer + 1]
+            return [force_weights(f"{name}.weights", one.weights, one.head, one.step) for name in names]
         case HeadOff():
-            name = "decoder.{}.cross" if one.kind == "cross" else f"{one.kind}.{{}}.self"
-            return [switch_off_head(name.format(one.layer), one.head)]
+            return [switch_off_head(design.attentions[one.kind][one.layer], one.head)]
         case MaskOff():
             return [lift_mask] if whole else []
         case PositionsOff():

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 import regard
 from regard.alignment.reading import USUAL_READING, Reading
 from regard.contract import Engine, Floats
+from regard.design import Design, design
 from regard.errors import ConfigError, SourceError
 from regard.modelfile import ModelFile, load_model
 from regard.options.parse import parse
@@ -33,10 +34,9 @@ from regard.text.normalize import Normalized, trace_normalize
 from regard.text.segment import Ids
 from regard.text.words import Span, match_pieces, words
 from regard.trace import document
-from regard.trace.document import Attention, Intervention, Kind, LookSo, MaskOff, surfaces, trace_id
+from regard.trace.document import Attention, Intervention, LookSo, MaskOff, surfaces, trace_id
 from regard.trace.effects import erasure, only_looks
-from regard.trace.interventions import check, has_gaussian_window, num_layers_and_heads, probe_maker
-from regard.trace.mechanics import internals
+from regard.trace.interventions import check, probe_maker
 from regard.trace.recorded import LEAST_LOG_PROB, Recorded, read_again
 from regard.trace.views import Trace
 from regard.translate.decode import Decoder, Search
@@ -50,14 +50,8 @@ MAX_PIECES = 200
 MAX_PIECES_WITH_STATES = 60
 """Of more only the attention is kept."""
 
-_MAX_INTERNAL_WIDTH = 768  # of all layers together: of wider models q, k and v of one layer are kept
 _NUM_CANDIDATES = 10
 _NUM_DROPPED = 5  # of the beam, in each step
-_GATES = tuple(
-    f"{side}.{gate}"
-    for side in ("encoder.*", "decoder.*")
-    for gate in ("update", "reset", "candidate", "input", "forget", "output", "memory")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +79,11 @@ class Tracer:
         return build_engine(self.model.options, self.model.weights)
 
     @cached_property
+    def design(self) -> Design:
+        """The facts of the model's family."""
+        return design(self.model.options)
+
+    @cached_property
     def about(self) -> document.Model:
         """What the trace says of the model, the attention to read among it."""
         model = self.model
@@ -92,7 +91,7 @@ class Tracer:
         for name, weight in sorted(model.weights.items()):
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(weight).data)
-        layers, _ = num_layers_and_heads(model.options, "cross")
+        layers, _ = self.design.size("cross")
         reading = model.reading or USUAL_READING
         return document.Model(
             label=_safe(self.label),
@@ -130,13 +129,13 @@ class Tracer:
         if isinstance(record, str):
             raise TypeError("record takes a list of names; put the one name into brackets")
         source, ids = self._read(text)
-        check(interventions, self.model.options, self._pieces("source", (*ids.tolist(), EOS)))
-        if gates and self.model.options.kind == "recurrent":
-            record = (*record, *_GATES)
+        check(interventions, self.design, self._pieces("source", (*ids.tolist(), EOS)))
+        if gates:
+            record = (*record, *self.design.gates)
         asked = self._asked(text, force, prefix, interventions, effects, record, search)
         engine = self._engine
         if interventions:
-            engine = Tampered(engine, probe_maker(interventions, whole=False))
+            engine = Tampered(engine, probe_maker(interventions, self.design, whole=False))
         decoder = Decoder(engine, self.model.tokenizers, self._reading)
         started = time.perf_counter()
         found = _found(decoder, ids, asked)
@@ -145,7 +144,11 @@ class Tracer:
         searched = time.perf_counter()
         detailed = max(len(ids), len(said.ids)) < MAX_PIECES_WITH_STATES
         seen = read_again(
-            self._engine, ids, said, interventions, (*self._states, *record) if detailed else ()
+            self._engine,
+            ids,
+            said,
+            probe_maker(interventions, self.design, whole=True)(),
+            (*self._states, *record) if detailed else (),
         )
         if detailed:
             _check_names(record, seen)
@@ -180,7 +183,7 @@ class Tracer:
         if effects and detailed:
             whole = self._engine
             if interventions:
-                whole = Tampered(whole, probe_maker(interventions, whole=True))
+                whole = Tampered(whole, probe_maker(interventions, self.design, whole=True))
             trace = self._with_effects(trace, engine, whole, ids, said, seen.cross_TLNS)
         trace.check()
         return trace
@@ -196,28 +199,7 @@ class Tracer:
     @property
     def _states(self) -> tuple[str, ...]:
         """The names of the states that are always kept."""
-        options = self.model.options
-        if options.kind == "transformer":
-            last = options.num_decoder_layers - 1
-            layers = range(last + 1) if (last + 1) * options.hidden_size <= _MAX_INTERNAL_WIDTH else ()
-            read = self.about.reading.layer if self.about.reading else last
-            shown = internals(options, layers or [read])
-            return ("memory", f"decoder.{last}.cross.output", "readout", *shown)
-        last = options.num_layers - 1
-        return (
-            "source.embedded",
-            f"encoder.{last}.*.states",
-            "memory",
-            "decoder.summary",
-            "decoder.*.start",
-            "target.embedded",
-            "decoder.*.state",
-            "attention.query",
-            "attention.place",
-            "attention.context",
-            "attentional",
-            "readout",
-        )
+        return self.design.states_kept(self.about.reading.layer if self.about.reading else 0)
 
     def _read(self, text: str) -> tuple[Normalized, Ids]:
         """Return the source and its ids."""
@@ -274,24 +256,15 @@ class Tracer:
 
     def _attentions(self, seen: Recorded, interventions: Sequence[Intervention]) -> list[Attention]:
         """Return every kind of attention the model has."""
-        options = self.model.options
-        if options.kind == "recurrent":
-            if options.attention.kind == "none":
-                return []
-            sums_to_one = not has_gaussian_window(options)
-            return [seen.attention("cross", ["attention"], causal=False, normalised=sums_to_one)]
         lifted = any(isinstance(one, MaskOff) for one in interventions)
-        names: dict[Kind, str] = {
-            "cross": "decoder.{}.cross", "encoder": "encoder.{}.self", "decoder": "decoder.{}.self"
-        }  # fmt: skip
         return [
             seen.attention(
                 kind,
-                [name.format(layer) for layer in range(num_layers_and_heads(options, kind)[0])],
+                names,
                 causal=kind == "decoder" and not lifted,
-                normalised=True,
+                normalised=self.design.rows_sum_to_one,
             )
-            for kind, name in names.items()
+            for kind, names in self.design.attentions.items()
         ]
 
     def _flags(self, source: Normalized, ids: Ids, said: Hypothesis, answer: _Answer) -> list[str]:
@@ -450,7 +423,7 @@ def _check_steps(interventions: Sequence[Intervention], num_steps: int) -> None:
 
 def _check_names(record: Sequence[str], seen: Recorded) -> None:
     for pattern in record:
-        if pattern not in _GATES and not any(fnmatchcase(name, pattern) for name in seen.kept):
+        if not any(fnmatchcase(name, pattern) for name in seen.kept):
             raise ConfigError(f"this model computes nothing named {pattern!r}; see docs/models.md")
 
 

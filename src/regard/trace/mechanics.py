@@ -4,200 +4,33 @@ A card says what is computed and which recorded numbers show it; it holds no num
 and the page show the same cards, for any step.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 
 from regard.contract import Floats
+from regard.design import Card, Show
 from regard.draw.labels import cut, display_width, folded, pad_right, printable
 from regard.errors import ConfigError
-from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.trace.document import Document
 from regard.vocabulary import BOS, RESERVED
-
-Form = Literal["vector", "vectors", "weighted", "products", "scores", "weights", "candidates"]
 
 _BAR = 24
 _NUM_SHOWN = 5  # of the candidates; and of a vector's numbers at its start
 _MAX_LABEL = 18
 
 
-@dataclass(frozen=True, slots=True)
-class Show:
-    """Numbers of a card: a `vector` of this step, `vectors` of all source pieces, the same `weighted` by the
-    attention, or numbers of the attention: one for each source piece.
-
-    `name` is that of the state; `{l}` in it is the layer, and its first axis are then the heads.
-    """
-
-    symbol: str
-    form: Form
-    name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Card:
-    """One thing that is computed. `key` names it in every language; `number` is None outside of the paper's
-    own count."""
-
-    key: str
-    number: int | None
-    title: str
-    formula: str
-    shows: tuple[Show, ...]
-
-
-_SCORES = {
-    "dot": "e_i = {s} · h_i",
-    "scaled-dot": "e_i = {s} · h_i / √n",
-    "general": "e_i = {s} · W_a h_i",
-    "scaled-general": "e_i = {s} · W_a h_i / √n",
-    "additive": "e_i = v_a · tanh(W_a {s} + U_a h_i + b_a)",
-    "location": "e_i = (W_a {s})_i, whatever stands at i",
-}
-_WINDOWS = {
-    "global": "α_i = exp(e_i) / Σ_j exp(e_j)",
-    "local-m": "α_i = softmax over |i - p_t| ≤ D, with p_t = t",
-    "local-p": "α_i = softmax over |i - p_t| ≤ D, times exp(-(i - p_t)² / 2σ²)",
-}
-_CELLS = {
-    "gru": "s_t = (1 - z) s_{t-1} + z s~",
-    "lstm": "c_t = f c_{t-1} + i g, s_t = o tanh(c_t)",
-    "rnn": "s_t = tanh(W x + U s_{t-1})",
-}
-
-
-_GATES = {
-    "gru": {"z": "update", "r": "reset", "s~": "candidate"},
-    "lstm": {"i": "input", "f": "forget", "o": "output", "g": "candidate", "c_t": "memory"},
-    "rnn": {},
-}
-
-
 def cards(trace: Document) -> list[Card]:
-    """Return the cards of the model: Luong's six steps, Bahdanau's four, the Transformer's six."""
-    if trace.model.kind == "transformer":
-        return _transformer()
-    options = trace.model.options
-    attention, last = options["attention"], options["num_layers"] - 1
-    state = Show("s_t", "vector", f"decoder.{last}.state")
-    says = Card("says", None, "the next word", "p = softmax(W_o readout)", (Show("p", "candidates"),))
-    fed = Show("e(y_{t-1})", "vector", "target.embedded")
-    gates = tuple(
-        Show(symbol, "vector", name)
-        for symbol, gate in _GATES[options["cell"]].items()
-        if (name := f"decoder.{last}.{gate}") in trace.states
-    )
-    if attention["kind"] == "none":
-        context = Show("c", "vector", "decoder.summary")
-        return [
-            Card(
-                "fixed",
-                1,
-                "one vector for the whole sentence",
-                "c = the encoder's last state, the same at every step",
-                (context, Show("s_0", "vector", f"decoder.{last}.start")),
-            ),
-            Card("cell", 2, "step", _CELLS[options["cell"]], (fed, *gates, state)),
-            says,
-        ]
-    query = "s_{t-1}" if attention["kind"] == "attend-then-step" else "s_t"
-    score = Card(
-        "score",
-        1,
-        "score every source state",
-        _SCORES[attention["scorer"]["kind"]].format(s=query),
-        (
-            Show(
-                "s_{t-1}" if attention["kind"] == "attend-then-step" else "s_t", "vector", "attention.query"
-            ),
-            Show("h_i", "vectors", "memory"),
-            Show("e_i", "scores"),
-        ),
-    )
-    weigh = Card(
-        "softmax",
-        2,
-        "turn scores into weights",
-        _WINDOWS[attention["window"]["kind"]],
-        (Show("α_i", "weights"),),
-    )
-    mix = Card(
-        "context", 3, "mix the states by their weights", "c_t = Σ_i α_i h_i",
-        (Show("c_t", "vector", "attention.context"),),
-    )  # fmt: skip
-    if attention["kind"] == "attend-then-step":
-        step = Card(
-            "cell_with_context",
-            4,
-            "step, with the context beside the last word",
-            _CELLS[options["cell"]] + ", x = [e(y_{t-1}); c_t]",
-            (fed, *gates, state),
-        )
-        return [score, weigh, mix, step, says]
-    both = Card(
-        "concat", 4, "put context and state end to end", "v_t = [c_t; s_t]",
-        (Show("c_t", "vector", "attention.context"), Show("s_t", "vector", "attention.query")),
-    )  # fmt: skip
-    squeeze = Card(
-        "attentional", 5, "the attentional vector", "s~_t = tanh(W_c v_t)",
-        (Show("s~_t", "vector", "attentional"),),
-    )  # fmt: skip
-    output = Card("output", 6, "the next word", "y_t = softmax(W_o s~_t + b_o)", (Show("p", "candidates"),))
-    return [score, weigh, mix, both, squeeze, output]
-
-
-def _transformer() -> list[Card]:
-    query = Show("q", "vector", "decoder.{l}.cross.query")
-    keys, values = (
-        Show("k_i", "vectors", "decoder.{l}.cross.keys"),
-        Show("v_i", "vectors", "decoder.{l}.cross.values"),
-    )
+    """Return the cards of the model, without optional states that were not recorded."""
     return [
-        Card(
-            "qkv",
-            1,
-            "query, keys and values",
-            "q = W_Q x, k_i = W_K h_i, v_i = W_V h_i",
-            (query, keys, values),
-        ),
-        Card("product", 2, "score: query times each key", "q · k_i", (Show("q · k_i", "products"),)),
-        Card(
-            "scale", 3, "divide by the root of their width", "e_i = q · k_i / √d_k", (Show("e_i", "scores"),)
-        ),
-        Card(
-            "softmax",
-            4,
-            "turn scores into weights",
-            "α_i = exp(e_i) / Σ_j exp(e_j)",
-            (Show("α_i", "weights"),),
-        ),
-        Card(
-            "weigh_values",
-            5,
-            "multiply each value by its weight",
-            "α_i v_i",
-            (Show("α_i v_i", "weighted", "decoder.{l}.cross.values"),),
-        ),
-        Card("sum", 6, "sum them up", "z = Σ_i α_i v_i", (Show("z", "vector", "decoder.{l}.cross.heads"),)),
-        Card(
-            "heads_and_output",
-            None,
-            "all heads, all layers, the next word",
-            "[z_1; …; z_N] W_O, then the layers above, then p = softmax(W_o readout)",
-            (Show("readout", "vector", "readout"), Show("p", "candidates")),
-        ),
+        replace(
+            card,
+            shows=tuple(show for show in card.shows if not show.optional or show.name in trace.states),
+        )
+        for card in trace.model.design.cards
     ]
-
-
-def internals(options: RecurrentOptions | TransformerOptions, layers: Iterable[int]) -> tuple[str, ...]:
-    """Return what the cards of some layers show beside the usual states."""
-    if options.kind != "transformer":
-        return ()
-    names = ("query", "keys", "values", "heads")
-    return tuple(f"decoder.{layer}.cross.{name}" for layer in layers for name in names)
 
 
 def cards_json(trace: Document) -> list[dict[str, Any]]:
@@ -224,7 +57,7 @@ def step_lines(
     ):
         raise ConfigError(f"there is no layer {layer + 1}, head {head + 1} in this model")
     fed = RESERVED[BOS] if step == 0 else pieces[step - 1].piece
-    where = f", layer {layer + 1}, head {head + 1}" if trace.model.kind == "transformer" else ""
+    where = f", layer {layer + 1}, head {head + 1}" if "heads" in trace.model.design.parts else ""
     lines = [
         f"step {step + 1} of {len(pieces)}{where}: reads {printable(fed)!r}, says "
         f"{printable(pieces[step].piece)!r} with probability {np.exp(pieces[step].log_prob):.3f}"
@@ -254,11 +87,7 @@ def _shown(trace: Document, show: Show, step: int, layer: int, head: int, width:
     if show.form == "weights":
         values_S = cross.weights_LNTS[layer, head, step]
         return [*_bars(names, values_S, show.symbol), f"{'sum':>{_MAX_LABEL}} {values_S.sum():8.4f}"]
-    values_S = cross.scores_LNTS[layer, head, step]
-    if show.form == "products":
-        options = trace.model.options
-        values_S = values_S * np.float32(np.sqrt(options["hidden_size"] / options["num_heads"]))
-    return _bars(names, values_S, show.symbol)
+    return _bars(names, cross.scores_LNTS[layer, head, step] * np.float32(show.scale), show.symbol)
 
 
 def _candidates(trace: Document, step: int) -> list[str]:
@@ -295,7 +124,7 @@ def _bars(names: Sequence[str], values_S: Floats, symbol: str) -> list[str]:
 def _vectors(trace: Document, show: Show, step: int, layer: int, head: int, width: int) -> list[str]:
     name = show.name.format(l=layer)
     if name not in trace.states:
-        return [] if name == "decoder.summary" else [f"{show.symbol}: not recorded ({name})"]
+        return [f"{show.symbol}: not recorded ({name})"]
     value = trace.states[name].unpack()
     if "{l}" in show.name:
         value = value[head]

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.contract import Batch, Engine, Floats, Ragged, make_batch
+from regard.contract import Batch, Engine, Floats, Probe, Ragged, make_batch
+from regard.design import Kind
 from regard.probes import Recorder, together
 from regard.search.scores import target_log_probs
 from regard.search.task import Hypothesis
 from regard.text.segment import Ids
 from regard.trace.arrays import Array
-from regard.trace.document import Attention, Head, Intervention, Kind
-from regard.trace.interventions import probe_maker
+from regard.trace.document import Attention, Head
 
 LEAST_LOG_PROB = -1e4
 """What is impossible to the model is written as this likely: JSON knows no infinity."""
@@ -31,17 +31,12 @@ def is_of_source(name: str) -> bool:
 
 
 def read_again(
-    engine: Engine[Any],
-    ids: Ids,
-    said: Hypothesis,
-    interventions: Sequence[Intervention],
-    kept: Sequence[str],
+    engine: Engine[Any], ids: Ids, said: Hypothesis, probe: Probe, kept: Sequence[str]
 ) -> "Recorded":
     """Let the engine read the source and what was said, and keep the attention and what else is named."""
     batch = batch_of(ids, said)
     recorder = Recorder("*.scores", "*.weights", "*.seen", *kept)
-    probe = together(probe_maker(interventions, whole=True)(), recorder) if interventions else recorder
-    forced = engine.force(batch, probe)
+    forced = engine.force(batch, together(probe, recorder))
     assert batch.target_out_BT is not None
     wanted = Recorder(*kept)
     return Recorded(

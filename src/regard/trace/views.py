@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from regard.alignment.links import to_words
 from regard.alignment.reading import Reading
 from regard.contract import Floats
+from regard.design import Kind
 from regard.draw.heatmap import HeatMap, heat_maps_svg
 from regard.draw.labels import printable
 from regard.draw.notebook import mime_bundle
@@ -24,7 +25,7 @@ from regard.errors import ConfigError, OutputError, TraceError
 from regard.files import writing
 from regard.text.words import PieceWords
 from regard.trace.checks import check
-from regard.trace.document import FORMAT, Document, Kind
+from regard.trace.document import FORMAT, Document
 from regard.trace.mechanics import cards_json
 from regard.viewer.page import page
 from regard.vocabulary import BOS, RESERVED
@@ -192,13 +193,13 @@ class Trace(Document):
         layer = "all layers" if which.layer is None else f"layer {which.layer + 1}"
         head = "mean of heads" if which.head is None else f"head {which.head + 1}"
         kind = {"cross": "to the source", "encoder": "encoder", "decoder": "decoder"}[which.kind]
-        return f"{kind}, {layer}, {head}" if self.model.kind == "transformer" else kind
+        return f"{kind}, {layer}, {head}" if "heads" in self.model.design.parts else kind
 
     def _caption(self, *, aligned: bool = False) -> str:
         """Return what a reader of the picture has to know: whose words these are, and whose looks."""
         notes = []
         reading = self.model.reading
-        if aligned and reading is not None and self.model.kind == "transformer":
+        if aligned and reading is not None and "heads" in self.model.design.parts:
             notes.append(self._place(None))
         if aligned and reading is not None and reading.shifted:
             notes.append("each row is the look of the step that reads the word, one after it was said")

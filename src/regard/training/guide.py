@@ -27,6 +27,7 @@ from regard.alignment.statistical.pairs import WordPair
 from regard.contract import Batch, Ids
 from regard.corpus.batches import PieceLinks
 from regard.corpus.store import Store, add_links
+from regard.design import design
 from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.options.training import TrainOptions
 from regard.progress import Progress
@@ -34,7 +35,6 @@ from regard.text.tokenizer import Tokenizer, TokenizerPair
 from regard.text.words import Span
 from regard.vocabulary import EOS, PAD, SPACE
 
-_HEAD = 0
 _CHUNK = 4096
 # Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han; and Hangul, whose words are long: stems and endings.
 _UNSPACED = re.compile(
@@ -45,11 +45,7 @@ _LEAST_WEIGHT = 1e-9  # a weight of 0 has no logarithm
 
 def taught_reading(model: TransformerOptions | RecurrentOptions, train: TrainOptions) -> Reading | None:
     """Return which attention is taught, and at which step; none if nothing is to be taught."""
-    if not train.guidance:
-        return None
-    if model.kind == "recurrent":
-        return Reading(0, None, shifted=False)
-    return Reading(max(0, model.num_decoder_layers - 2), _HEAD, shifted=True)
+    return design(model).taught if train.guidance else None
 
 
 class Looks:

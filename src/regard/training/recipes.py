@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from regard.design import design
 from regard.errors import ConfigError
 from regard.model.presets import preset
 from regard.options.model import RecurrentOptions, TransformerOptions
@@ -170,16 +171,16 @@ def _check(options: RunOptions) -> None:
             "model.tie = 'target'"
         )
     if options.train.guidance:
-        if model.kind == "recurrent" and model.attention.kind == "none":
+        if not design(model).has_attention:
             raise ConfigError("train.guidance teaches attention, and this model has none; leave it out")
         for other in ("r_drop", "subword_sampling"):
             if getattr(options.train, other):
                 raise ConfigError(f"train.guidance and train.{other} exclude each other; leave one out")
-    positions = model.positions if model.kind == "transformer" else None
-    if positions and positions.kind == "learned" and positions.max_positions < batch.max_tokens:
+    most = design(model).max_positions
+    if most is not None and most < batch.max_tokens:
         raise ConfigError(
-            f"model.positions.max_positions = {positions.max_positions} is less than batch.max_tokens = "
-            f"{batch.max_tokens}; set batch.max_tokens = {positions.max_positions}"
+            f"model.positions.max_positions = {most} is less than batch.max_tokens = "
+            f"{batch.max_tokens}; set batch.max_tokens = {most}"
         )
 
 

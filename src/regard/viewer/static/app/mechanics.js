@@ -1,4 +1,4 @@
-// The mechanics of the current step, card by card, as regard/trace/mechanics.py orders them.
+// The mechanics of the current step, card by card, as regard/design.py orders them.
 
 import { h, piece, printable } from "#app/dom";
 import { t, translated, fixed } from "#app/i18n";
@@ -26,7 +26,8 @@ const ROLES = {
 
 export function draw({ trace, cards, state, id }) {
   const { layer, head } = layerAndHead(trace, state);
-  const where = trace.model.kind === "transformer" ? t("mechanics.where", { layer: layer + 1, head: head + 1 }) : "";
+  const layered = cards.some((card) => card.shows.some((show) => show.name.includes("{l}")));
+  const where = layered ? t("mechanics.where", { layer: layer + 1, head: head + 1 }) : "";
   return h(
     "section",
     { class: "panel mechanics", "aria-labelledby": `${id}-mechanics` },
@@ -67,8 +68,7 @@ function shown(trace, card, show, step, layer, head) {
   const { cross } = trace.attentions;
   if (!cross) return null;
   const values = [...rows(headOf(show.form === "weights" ? cross.weights : cross.scores, layer, head))[step]];
-  const { hidden_size: width, num_heads: heads } = trace.model.options;
-  const scaled = show.form === "products" ? values.map((value) => value * Math.sqrt(width / heads)) : values;
+  const scaled = values.map((value) => value * show.scale);
   const sum = values.reduce((total, value) => total + value, 0);
   return h(
     "div",
@@ -98,9 +98,7 @@ function vectors(trace, card, show, step, layer, head) {
   const found = recorded(trace, show, layer, head);
   if (!found) {
     const name_ = show.name.replace("{l}", layer);
-    return name_ === "decoder.summary"
-      ? null
-      : h("p", { class: "hint missing" }, formula(show.symbol), " ", t("not_recorded"), " ", h("code", null, name_));
+    return h("p", { class: "hint missing" }, formula(show.symbol), " ", t("not_recorded"), " ", h("code", null, name_));
   }
   if (show.form === "vector")
     return vector(show.symbol, found.shape.length === 1 ? found.values : row(found, step).values);
