@@ -96,7 +96,9 @@ def main() -> None:
     options = parser.parse_args()
     for path in options.models:
         measure(Tracer.open(path), options.rounds)
-    measure(Tracer(large(load_model(options.models[0])), "6 + 6 layers, 8 heads, width 512"), options.rounds)
+    measure(
+        Tracer.of(large(load_model(options.models[0])), "6 + 6 layers, 8 heads, width 512"), options.rounds
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Small real models and batches for tests."""
 
+import functools
 from itertools import product
 from types import UnionType
 from typing import Annotated, Union, get_args, get_origin
@@ -7,9 +8,11 @@ from typing import Annotated, Union, get_args, get_origin
 import numpy as np
 
 from regard.contract import Ragged, make_batch
+from regard.loaded import Loaded
 from regard.options.section import Options
 from regard.runtime.build import build_engine
 from regard.runtime.shapes import weight_shapes
+from regard.translate.translator import Translator, make_pool
 from regard.vocabulary import BOS, EOS, NUM_RESERVED
 
 SIZES = {
@@ -154,3 +157,22 @@ def random_weights(options, source_vocab=VOCAB, target_vocab=VOCAB, seed=0):
 def random_engine(options, source_vocab=VOCAB, target_vocab=VOCAB, seed=0):
     """The NumPy engine of a design with random weights."""
     return build_engine(options, random_weights(options, source_vocab, target_vocab, seed))
+
+
+class Brief(Translator):
+    """A translator whose translations may be few tokens longer than their sources.
+
+    Random models seldom come to an end by themselves.
+    """
+
+    def translate(self, texts, **how):
+        return super().translate(texts, **({"extra_tokens": 4} | how))
+
+    def stream(self, texts, **how):
+        return super().stream(texts, **({"extra_tokens": 4} | how))
+
+
+def translator(engine, tokenizers, reading=None, *, num_workers=None, limits=None, cls=Translator, **known):
+    """The translator of an engine that is in no model file."""
+    loaded = Loaded.with_engine(engine, tokenizers, reading=reading, **known)
+    return cls(loaded, functools.partial(make_pool, num_workers=num_workers), limits)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import Scripted, one_after_another, straight
 from small import random_engine, shrink
+from small import translator as translator_with
 
-import regard.translate.decode
 from regard.alignment.gold import AlignmentScore, GoldLinks, aer_interval, read_gold, score_links
 from regard.alignment.links import WordWeights, entropy_of_looks, hard_links, symmetrise, to_words
 from regard.alignment.reading import USUAL_READING, Reading
@@ -22,7 +22,6 @@ from regard.options.text import CharacterOptions, WordOptions
 from regard.text.tokenizer import TokenizerPair
 from regard.text.words import PieceWords, match_pieces
 from regard.translate.result import Alternative, Part, Translation
-from regard.translate.translator import Translator
 from regard.vocabulary import EOS
 
 LETTERS = TokenizerPair.learn(["abcdefghijklmnopqrstuvwxyz' \"한국어"], ["a"], CharacterOptions(joint=True))
@@ -43,7 +42,7 @@ ODD = [
 def copier(tokenizers=LETTERS, look=straight):
     """A translator that says what it reads, piece by piece."""
     engine = Scripted(tokenizers.target.vocab_size, one_after_another(lambda source: source), look)
-    return Translator(engine, tokenizers)
+    return translator_with(engine, tokenizers)
 
 
 def id_of(piece, tokenizer=WORDS.target):
@@ -117,12 +116,11 @@ def test_spans_and_links_are_in_range_for_any_text(text):
 
 
 @pytest.mark.parametrize("name", ["bahdanau2015", "regard-small"])
-def test_spans_cover_whatever_a_random_model_says(name, monkeypatch):
+def test_spans_cover_whatever_a_random_model_says(name):
     """Bytes that make no character included."""
-    monkeypatch.setattr(regard.translate.decode, "_FREE_TOKENS", 8)
     vocab_size = LETTERS.target.vocab_size
-    translator = Translator(random_engine(shrink(PRESETS[name]), vocab_size, vocab_size), LETTERS)
-    for one in translator.translate(ODD, kind="sample", temperature=2.0):
+    translator = translator_with(random_engine(shrink(PRESETS[name]), vocab_size, vocab_size), LETTERS)
+    for one in translator.translate(ODD, kind="sample", temperature=2.0, extra_tokens=8):
         for part in one.parts:
             assert len(part.spans) == len(part.pieces) == len(part.log_probs) == len(part.attention_TS)
             assert check_spans(part.spans, one.text) == set()
@@ -204,7 +202,7 @@ def french():
 
 def test_links_attention_confidence_and_surprise_are_as_worked_out_by_hand():
     engine, looks, scores = french()
-    (one,) = Translator(engine, WORDS).translate(["le chat dort"], beam_size=1, guard=False)
+    (one,) = translator_with(engine, WORDS).translate(["le chat dort"], beam_size=1, guard=False)
     assert one.text == "the cat sleeps"
     np.testing.assert_allclose(one.attention_TS, looks)
     np.testing.assert_allclose(one.word_attention_TS, [row[:3] for row in looks[:3]])
@@ -225,9 +223,9 @@ def test_a_shifted_reading_looks_where_the_step_that_reads_a_piece_looks():
         (Reading(0, None, False), looks),
         (Reading(0, None, True), [looks[1], looks[2], looks[3], looks[3]]),
     ):
-        (one,) = Translator(engine, WORDS, reading).translate(["le chat dort"], guard=False)
+        (one,) = translator_with(engine, WORDS, reading).translate(["le chat dort"], guard=False)
         np.testing.assert_allclose(one.attention_TS, right)
-        (forced,) = Translator(engine, WORDS, reading).force(["le chat dort"], [one.text])
+        (forced,) = translator_with(engine, WORDS, reading).force(["le chat dort"], [one.text])
         np.testing.assert_allclose(forced.attention_TS, right)
 
 
@@ -247,7 +245,7 @@ def test_the_confidence_in_a_word_is_the_product_over_its_pieces():
     """`ab c`, with the spaces pieces of their own that belong to no word."""
     log_probs = [math.log(prob) for prob in (0.5, 0.5, 0.25, 0.1, 0.125, 0.9)]
     spans = ((0, 0), (0, 1), (1, 2), (2, 3), (3, 4), (4, 4))
-    part = Part(("x", "</s>"), ((0, 1), (1, 1)), ("▁", "a", "b", "▁", "c", "</s>"), spans, tuple(log_probs), np.full((6, 2), 0.5, np.float32), True)  # fmt: skip
+    part = Part(("x", "</s>"), ((0, 1), (1, 1)), ("▁", "a", "b", "▁", "c", "</s>"), spans, tuple(log_probs), np.full((6, 2), 0.5, np.float32), True, (0, 4))  # fmt: skip
     one = Translation("x", "ab c", -1.0, sum(log_probs), (part,))
     np.testing.assert_allclose(one.confidence, [0.125, 0.125])
     np.testing.assert_allclose(one.surprise, [3, 3])
@@ -258,7 +256,7 @@ def test_the_confidence_in_a_word_is_the_product_over_its_pieces():
 def test_words_get_what_their_pieces_got(name):
     options = shrink(PRESETS[name])
     vocab_size = LETTERS.target.vocab_size
-    (one,) = Translator(random_engine(options, vocab_size, vocab_size), LETTERS).force(
+    (one,) = translator_with(random_engine(options, vocab_size, vocab_size), LETTERS).force(
         ["“ab” cd"], ["xy za b"]
     )
     # Spaces and </s> of the source are no words.
@@ -280,7 +278,7 @@ def test_words_get_what_their_pieces_got(name):
 
 def test_json_holds_the_values_and_nothing_but_plain_ones():
     engine, looks, _ = french()
-    (one,) = Translator(engine, WORDS).translate(["le chat dort"], num_best=3, beam_size=3, guard=False)
+    (one,) = translator_with(engine, WORDS).translate(["le chat dort"], num_best=3, beam_size=3, guard=False)
     again = json.loads(json.dumps(one.to_json(), allow_nan=False))
     assert again == one.to_json()
     assert (again["source"], again["text"], again["score"], again["log_prob"]) == (one.source, one.text, one.score, one.log_prob)  # fmt: skip

@@ -85,7 +85,9 @@ def test_the_parts_that_can_be_switched_off_are_those_that_are_recorded(options)
 @EVERY
 def test_the_gates_are_all_that_the_cells_record(options):
     recorder, _ = recorded(options)
-    gates = r"(encoder\.\d+\.(right|left)ward|decoder\.\d+)\.(update|reset|candidate|input|forget|output|memory)"
+    gates = (
+        r"(encoder\.\d+\.(right|left)ward|decoder\.\d+)\.(update|reset|candidate|input|forget|output|memory)"
+    )
     wanted = {name for name in recorder if re.fullmatch(gates, name)}
     matched = {
         pattern: {name for name in recorder if fnmatchcase(name, pattern)}

@@ -9,15 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import SURE, Scripted, one_after_another, straight
 from small import random_engine, shrink
+from small import translator as translator_with
 
-import regard.translate.decode
 from regard.model.presets import PRESETS
 from regard.options.text import CharacterOptions, WordOptions
 from regard.text.protect import items, missing
 from regard.text.tokenizer import TokenizerPair
 from regard.translate.guard import Said, hardly_seen, judge
 from regard.translate.retry import in_capitals
-from regard.translate.translator import Translator
 from regard.vocabulary import EOS, FIRST_BYTE, UNK
 
 LETTERS = TokenizerPair.learn(
@@ -174,7 +173,7 @@ def counting(say=None, look=straight, **more):
         return [NUMBERS.target.encode(known[id]).ids[0] for id in source if id in known]
 
     engine = Scripted(NUMBERS.target.vocab_size, say or one_after_another(usual), look)
-    return Translator(engine, NUMBERS, **more)
+    return translator_with(engine, NUMBERS, **more)
 
 
 def english(*words):
@@ -266,7 +265,7 @@ def lower_case_only():
         ids = (*usual(source), EOS)
         return {ids[min(len(before), len(ids) - 1)]: SURE / 2 if unknown else SURE}
 
-    return Translator(Scripted(LETTERS.target.vocab_size, say, straight), LETTERS)
+    return translator_with(Scripted(LETTERS.target.vocab_size, say, straight), LETTERS)
 
 
 def test_capitals_are_translated_in_small_letters_and_come_out_as_capitals():
@@ -298,7 +297,7 @@ def test_one_word_that_the_model_cannot_translate_is_tried_with_another_first_le
         one_after_another(lambda source: hello if source == wanted else ()),
         straight,
     )
-    (one,) = Translator(engine, LETTERS).translate([typed])
+    (one,) = translator_with(engine, LETTERS).translate([typed])
     assert one.text.lower() == "hello"
 
 
@@ -318,7 +317,7 @@ def test_an_item_that_the_model_spoils_is_put_back_by_a_stand_in():
         return [x if place - 1 in spoilt else u if id == o else id for place, id in enumerate(source)]
 
     engine = Scripted(LETTERS.target.vocab_size, one_after_another(usual), straight)
-    translator = Translator(engine, LETTERS)
+    translator = translator_with(engine, LETTERS)
     text = "voir https://example.org/a ici {name} oui"
     (left,) = translator.translate([text], guard=False)
     assert "lost" in left.flags and "https" not in left.text
@@ -341,7 +340,7 @@ def speller(look):
     def usual(source):
         return [id if pieces[id] == "▁" or pieces[id] in "abcde," else q for id in source]
 
-    return Translator(Scripted(LETTERS.target.vocab_size, one_after_another(usual), look), LETTERS)
+    return translator_with(Scripted(LETTERS.target.vocab_size, one_after_another(usual), look), LETTERS)
 
 
 def test_items_are_put_where_the_model_looked_at_them():
@@ -379,7 +378,7 @@ def test_an_item_comes_through_whatever_the_model_says(form, saying):
     ids = [FIRST_BYTE + 255 if letter == "\ufffd" else pieces.index(letter) for letter in saying]
     engine = Scripted(LETTERS.target.vocab_size, one_after_another(lambda source: ids), straight)
     texts = [form.replace("{}", item) for item in ITEMS]
-    found = Translator(engine, LETTERS).translate(texts, beam_size=2)
+    found = translator_with(engine, LETTERS).translate(texts, beam_size=2)
     spoilt = [(one.source, one.text, one.flags) for one in found if missing(one.source, one.text)]
     assert spoilt == []
 
@@ -394,17 +393,15 @@ RANDOM = {
 @settings(max_examples=6, deadline=None)
 @given(st.lists(st.sampled_from([*ITEMS, "a", "bc", "cab", "Oui", ","]), min_size=1, max_size=5))
 def test_every_item_of_any_text_comes_through_a_random_model(name, parts):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regard.translate.decode, "_FREE_TOKENS", 4)
-        text = " ".join(parts)
-        (one,) = Translator(RANDOM[name], LETTERS).translate([text], beam_size=2)
+    text = " ".join(parts)
+    (one,) = translator_with(RANDOM[name], LETTERS).translate([text], beam_size=2, extra_tokens=4)
     for item in items(text):
         assert one.text.count(item.text) >= parts.count(item.text), one.flags
     assert "lost" not in one.flags
 
 
 def test_without_the_guard_all_is_left_as_it_is():
-    (one,) = Translator(RANDOM["regard-small"], LETTERS).translate(
+    (one,) = translator_with(RANDOM["regard-small"], LETTERS).translate(
         ["LE {name} 48213"], guard=False, beam_size=2
     )
     ids = [LETTERS.target.pieces.index(piece) for piece in one.pieces]
@@ -423,7 +420,9 @@ def saying_unknown(*words):
     """A translator that says these words, `<unk>` for None, looking at one source word after the other."""
     pieces = UNKNOWN_WORDS.target.pieces
     ids = [UNK if word is None else pieces.index(f"▁{word}") for word in words]
-    return Translator(Scripted(len(pieces), one_after_another(lambda source: ids), straight), UNKNOWN_WORDS)
+    return translator_with(
+        Scripted(len(pieces), one_after_another(lambda source: ids), straight), UNKNOWN_WORDS
+    )
 
 
 def test_an_unknown_word_is_that_of_the_source_where_the_model_looked():
@@ -441,7 +440,7 @@ def test_an_unknown_word_keeps_its_accents_and_quotes_as_they_were_typed():
 def test_an_unknown_word_of_a_model_without_attention_stays_unknown():
     pieces = UNKNOWN_WORDS.target.pieces
     engine = Scripted(len(pieces), one_after_another(lambda source: [UNK]))
-    (one,) = Translator(engine, UNKNOWN_WORDS).translate(["hibou"])
+    (one,) = translator_with(engine, UNKNOWN_WORDS).translate(["hibou"])
     assert one.text == "⁇" and "unknown" in one.flags
 
 

@@ -15,12 +15,12 @@ from itertools import product
 import jsonschema
 import numpy as np
 import pytest
+import regard.translate.decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from searches import forced
 from small import SIZES, random_weights, shrink
 
-import regard.translate.decode
 from regard.alignment.reading import Reading
 from regard.contract import Ragged, make_batch
 from regard.errors import ConfigError, SourceError, TraceError
@@ -156,13 +156,13 @@ def ending_of(name):
 
 @functools.cache
 def tracer_of(name):
-    return Tracer(ending_of(name), f"{name}.regard")
+    return Tracer.of(ending_of(name), f"{name}.regard")
 
 
 @functools.cache
 def cut_tracer_of(name):
     """The tracer of a model that never ends by itself."""
-    return Tracer(model_of(name, ends=0.0), "endless.regard")
+    return Tracer.of(model_of(name, ends=0.0), "endless.regard")
 
 
 def engine_of(tracer):
@@ -352,7 +352,7 @@ def test_a_translation_of_nothing_but_its_end_has_rows_for_one_step():
         weights=model.weights
         | {"b_o": model.weights["b_o"] + 50 * np.eye(len(model.weights["b_o"]), dtype=np.float32)[EOS]},
     )
-    tracer = Tracer(model, "mute")
+    tracer = Tracer.of(model, "mute")
     trace = tracer.trace(TEXT, beam_size=1, record=["attention.inner", "attention.weights"], effects=True)
     assert said_of(trace) == [EOS] and trace.target.text == ""
     right = stepped_again(tracer, trace)
@@ -458,7 +458,7 @@ def test_the_same_request_gives_the_same_trace_and_another_one_another_id():
         tracer.trace(TEXT, beam_size=3),
         tracer.trace(TEXT, force=GIVEN),
         tracer.trace("le", beam_size=2, effects=True),
-        Tracer(model_of("bahdanau2015", seed=77), "bahdanau2015.regard").trace(
+        Tracer.of(model_of("bahdanau2015", seed=77), "bahdanau2015.regard").trace(
             TEXT, beam_size=2, effects=True
         ),
     ]
@@ -1396,7 +1396,7 @@ def test_large_states_are_kept_whole():
 def test_the_states_of_a_model_with_large_numbers_are_kept_whole():
     model = ending_of("bahdanau2015")
     loud = replace(model, weights=model.weights | {"source.weight": 1e6 * model.weights["source.weight"]})
-    tracer = Tracer(loud, "loud")
+    tracer = Tracer.of(loud, "loud")
     trace = tracer.trace(TEXT, force=GIVEN)
     assert trace.states["source.embedded"].dtype == "f4"
     assert np.abs(trace.states["source.embedded"].unpack()).max() > 65504
@@ -1406,7 +1406,7 @@ def test_the_states_of_a_model_with_large_numbers_are_kept_whole():
 def test_a_translation_that_is_all_but_impossible_is_traced():
     model = ending_of("bahdanau2015")
     sure = replace(model, weights=model.weights | {"W_o": 1e6 * model.weights["W_o"]})
-    trace = Tracer(sure, "sure").trace(TEXT, force=GIVEN)
+    trace = Tracer.of(sure, "sure").trace(TEXT, force=GIVEN)
     assert trace.target.log_prob < -1e4 and np.isfinite(trace.metrics.perplexity)
 
 
@@ -1549,13 +1549,13 @@ def test_a_long_text_has_its_attention_and_no_states():
 
 
 def test_a_model_that_splits_says_that_translate_would():
-    tracer = Tracer(replace(ending_of(R), split_above=4), "split")
+    tracer = Tracer.of(replace(ending_of(R), split_above=4), "split")
     assert any("`translate` would split" in one for one in tracer.trace(TEXT, beam_size=1).warnings)
 
 
 def test_a_name_that_is_no_utf8_can_be_a_model():
     """As Linux allows it for files."""
-    trace = Tracer(ending_of(R), "caf\udce9.regard").trace(TEXT, force=GIVEN)
+    trace = Tracer.of(ending_of(R), "caf\udce9.regard").trace(TEXT, force=GIVEN)
     assert trace.model.label.startswith("caf") and json.loads(trace.to_json())
 
 
@@ -1564,7 +1564,7 @@ def test_a_name_that_is_no_utf8_can_be_a_model():
 
 def test_words_of_several_pieces_are_merged_as_by_hand():
     """Sum over the pieces of a source word, mean over those of a target word."""
-    tracer = Tracer(model_of(N, SUBWORDS), "subwords")
+    tracer = Tracer.of(model_of(N, SUBWORDS), "subwords")
     trace = tracer.trace("l'ami dort", force="a cat")
     assert [piece.piece for piece in trace.source.pieces] == ["▁l", "'", "ami", "▁dort", "</s>"]
     weights_TS = trace.alignment_TS
@@ -1594,13 +1594,13 @@ def test_two_words_of_one_piece_keep_their_names_and_share_its_weight(text, want
     tokenizers = TokenizerPair.learn(
         ["(a). 日本"] * 50, ["that he"] * 50, SubwordOptions(kind="bpe", vocab_size=290, joint=True)
     )
-    trace = Tracer(model_of(N, tokenizers), "m").trace(text, force="that he")
+    trace = Tracer.of(model_of(N, tokenizers), "m").trace(text, force="that he")
     assert trace.source.words[-2].pieces == trace.source.words[-1].pieces
     drawn = trace.heat_map()
     assert drawn.columns == (*wanted, "</s>")
     np.testing.assert_allclose(drawn.values_TS.sum(axis=1), 1, atol=2e-3)
     np.testing.assert_allclose(drawn.values_TS[:, -3], drawn.values_TS[:, -2], atol=1e-6)
-    said = Tracer(model_of(N, tokenizers), "m").trace("a", force=text)
+    said = Tracer.of(model_of(N, tokenizers), "m").trace("a", force=text)
     assert said.heat_map().rows == (*wanted, "</s>")
 
 
@@ -1608,7 +1608,7 @@ def test_an_unknown_word_is_the_source_word_it_came_from():
     tokenizers = TokenizerPair.learn(
         ["le chat dort"], ["the cat sleeps"], WordOptions(vocab_size=300, joint=True, unknown="unk")
     )
-    trace = Tracer(model_of(N, tokenizers), "m").trace("le zèbre dort", force="the zebra sleeps")
+    trace = Tracer.of(model_of(N, tokenizers), "m").trace("le zèbre dort", force="the zebra sleeps")
     assert "<unk>" in [piece.piece for piece in trace.target.pieces]
     assert "".join(piece.surface for piece in trace.target.pieces) == trace.target.text
     assert trace.target.text.split()[0] == "the" and "<unk>" not in trace.target.text
@@ -1619,7 +1619,7 @@ def test_an_unknown_word_is_the_source_word_it_came_from():
 def test_the_alignment_is_that_of_translate_by_any_reading(name, shifted):
     reading = Reading(-1, 0, shifted)
     model = replace(ending_of(name), reading=reading)
-    trace = Tracer(model, "m").trace(TEXT, beam_size=2)
+    trace = Tracer.of(model, "m").trace(TEXT, beam_size=2)
     (right,) = Translator.of(model).translate([TEXT], guard=False, beam_size=2)
     np.testing.assert_allclose(trace.alignment_TS, right.attention_TS, atol=2e-4)
     cross = trace.attention("cross").weights_LNTS[-1, 0]
@@ -1720,7 +1720,7 @@ def test_every_step_has_its_formula_with_the_right_query(name):
 
 
 def test_every_warning_is_known_to_the_page():
-    narrow = Tracer(replace(ending_of(R), split_above=4), "split")
+    narrow = Tracer.of(replace(ending_of(R), split_above=4), "split")
     warned = [
         *narrow.trace("ж" * MAX_PIECES_WITH_STATES, force="жжжж").warnings,
         *cut_tracer_of(R).trace(TEXT, beam_size=1).warnings,
@@ -1779,7 +1779,7 @@ def test_a_trace_that_lies_about_itself_is_refused(lie, told, write):
 
 
 def test_a_picture_says_whose_words_and_whose_looks_it_shows():
-    tracer = Tracer(model_of("regard-small", reading=Reading(1, 0, True)), "m")
+    tracer = Tracer.of(model_of("regard-small", reading=Reading(1, 0, True)), "m")
     given = tracer.trace(TEXT, force="ab", interventions=[HeadOff(layer=0, head=1)])
     note = given.heat_map().caption
     assert "layer 2, head 1" in note and "one after it was said" in note

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import Scripted, one_after_another, straight
-from small import random_engine, random_weights, shrink
+from small import Brief, random_engine, random_weights, shrink
+from small import translator as translator_with
 
 import regard
-import regard.translate.decode
-import regard.translate.translator
 from regard.errors import ConfigError, ModelFileError, SourceError
 from regard.model.presets import PRESETS
 from regard.modelfile import ModelFile, save_model
 from regard.options.model import LearnedPositions
 from regard.options.text import CharacterOptions
+from regard.search.task import Found
 from regard.text.tokenizer import TokenizerPair
-from regard.translate.translator import Translator
+from regard.translate.translator import Limits
 from regard.vocabulary import EOS, NUM_RESERVED, SPACE, UNK
 
 TEXTS = [
@@ -52,18 +52,9 @@ SEARCHES = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _short():
-    """Random models seldom come to an end by themselves: let their limit be lower."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(regard.translate.decode, "_FREE_TOKENS", 4)
-        yield
-
-
 def translator_of(options, **more):
-    return Translator(
-        random_engine(options, TOKENIZERS.source.vocab_size, TOKENIZERS.target.vocab_size), TOKENIZERS, **more
-    )
+    engine = random_engine(options, TOKENIZERS.source.vocab_size, TOKENIZERS.target.vocab_size)
+    return translator_with(engine, TOKENIZERS, cls=Brief, **more)
 
 
 def seen(translation):
@@ -111,15 +102,15 @@ def test_a_text_is_translated_alike_alone_in_company_in_any_order_and_by_several
     assert list(map(seen, shuffled)) == [seen(together[number]) for number in order]
     padded, _ = translator.translate([texts[0], "cab a bc ab"], **search)
     assert seen(padded) == seen(together[0])
-    by_two = translator_of(options, num_workers=2).translate(texts, **search)
+    by_two = translator_of(options, num_workers=2, limits=Limits(much_tokens=0)).translate(texts, **search)
     assert list(map(seen, by_two)) == list(map(seen, together))
 
 
-def test_workers_with_batches_of_their_own_change_nothing(monkeypatch):
-    monkeypatch.setattr(regard.translate.translator, "_BATCH_TOKENS", 60)  # many batches
+def test_workers_with_batches_of_their_own_change_nothing():
+    many = Limits(batch_tokens=60, much_tokens=0)  # many batches, worth processes
     texts = ["cab " * number for number in range(1, 4)] + ["a", "b", "c", "ab"]
     by_one, by_two = (
-        translator_of(SMALL["regard-small"], num_workers=number).translate(texts, beam_size=2)
+        translator_of(SMALL["regard-small"], num_workers=number, limits=many).translate(texts, beam_size=2)
         for number in (1, 2)
     )
     assert list(map(seen, by_one)) == list(map(seen, by_two))
@@ -154,7 +145,7 @@ class _Doubtful:
 @pytest.mark.parametrize("search", [{"beam_size": 1}, {"beam_size": 3}], ids=["greedy", "beam"])
 def test_a_choice_between_equals_is_made_alone_and_is_the_same_in_any_batch(monkeypatch, search):
     engine = random_engine(SMALL["regard-rnn"], TOKENIZERS.source.vocab_size, TOKENIZERS.target.vocab_size)
-    translator = Translator(_Doubtful(engine), TOKENIZERS, num_workers=1)
+    translator = translator_with(_Doubtful(engine), TOKENIZERS, num_workers=1)
     texts = ["".join(some) for some in itertools.product("abc", "ab ", "abc")]
 
     def differing():
@@ -163,7 +154,7 @@ def test_a_choice_between_equals_is_made_alone_and_is_the_same_in_any_batch(monk
         return [one.source for one, other in zip(together, alone, strict=True) if seen(one) != seen(other)]
 
     assert differing() == []
-    monkeypatch.setattr(regard.translate.translator, "DOUBT", 0)
+    monkeypatch.setattr(Found, "in_doubt", False)
     assert differing() != []
 
 
@@ -202,10 +193,10 @@ def test_a_transformer_shows_the_mean_head_of_its_last_layer_but_one():
         return value
 
     (one,) = translator.translate(["cab a"], beam_size=1, guard=False)
-    engine = translator.engine
+    engine = translator.model.searcher.engine
     watched = type("Watched", (), {"max_tokens": None, "start": engine.start})()
     watched.step = lambda state, ids_R: engine.step(state, ids_R, probe)
-    Translator(watched, TOKENIZERS).translate(["cab a"], beam_size=1, guard=False)
+    translator_with(watched, TOKENIZERS, cls=Brief).translate(["cab a"], beam_size=1, guard=False)
     np.testing.assert_allclose(one.attention_TS, shown, atol=1e-6)
 
 
@@ -218,11 +209,10 @@ def test_sources_are_cleaned_as_they_were_for_training():
     assert len({one.source for one in found}) == 3
 
 
-def test_many_texts_go_in_several_batches_and_progress_counts_them_all(monkeypatch):
-    monkeypatch.setattr(regard.translate.translator, "_BATCH_TOKENS", 100)
+def test_many_texts_go_in_several_batches_and_progress_counts_them_all():
     texts = [f"{'ab ' * (number % 4)}c" for number in range(30)]
     told = []
-    translator = translator_of(SMALL["sutskever2014"])
+    translator = translator_of(SMALL["sutskever2014"], limits=Limits(batch_tokens=100))
     found = translator.translate(texts, beam_size=2, guard=False, on_progress=told.append)
     assert [one.source for one in found] == texts
     assert len(told) > 3 and told == sorted(told) and told[-1] == len(texts)
@@ -265,7 +255,7 @@ def test_the_alternatives_of_a_beam_are_likelier_than_all_else_that_can_be_said(
     tokenizer = TOKENIZERS.target
     scores = {tokenizer.pieces.index("a"): 5.0, tokenizer.pieces.index("b"): 4.0, UNK: 3.0}
     engine = Scripted(tokenizer.vocab_size, lambda source, said: {EOS: 20.0} if said else scores)
-    (one,) = Translator(engine, TOKENIZERS).translate(["a"], num_best=3, beam_size=8, guard=False)
+    (one,) = translator_with(engine, TOKENIZERS).translate(["a"], num_best=3, beam_size=8, guard=False)
     assert [one.text, *(other.text for other in one.alternatives)] == ["a", "b", "⁇"]
 
 
@@ -316,7 +306,7 @@ class _Spelling:
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_a_forced_translation_is_as_likely_and_looks_where_it_did_when_it_was_searched(options, beam_size):
     assert TOKENIZERS.target.pieces[NUM_RESERVED] == SPACE
-    translator = Translator(_Spelling(translator_of(options).engine), TOKENIZERS)
+    translator = translator_with(_Spelling(translator_of(options).model.searcher.engine), TOKENIZERS)
     found = translator.translate(
         ["cab a", "“bc” a", "b"], prefixes=["ab", "c d", "'"], beam_size=beam_size, guard=False
     )
@@ -338,7 +328,7 @@ def test_what_a_scripted_engine_says_is_forced_alike():
         one_after_another(lambda source: [*letters("c ab"), *source]),
         lambda source, said: np.roll(straight(source, ()), len(said)),
     )
-    translator = Translator(engine, TOKENIZERS)
+    translator = translator_with(engine, TOKENIZERS)
     (one,) = translator.translate(["cab a"], beam_size=4, guard=False)
     (other,) = translator.force(["cab a"], [one.text])
     assert one.text == other.text == "c ab cab a"
@@ -348,7 +338,7 @@ def test_what_a_scripted_engine_says_is_forced_alike():
 
 def test_unlikely_translations_are_less_likely_and_blank_sources_are_refused():
     engine = Scripted(TOKENIZERS.target.vocab_size, one_after_another(lambda source: source))
-    translator = Translator(engine, TOKENIZERS)
+    translator = translator_with(engine, TOKENIZERS)
     same, other = translator.force(["cab", "cab"], ["cab", "bac"])
     assert same.log_prob > other.log_prob + 20
     with pytest.raises(SourceError, match="source 2 is blank"):
@@ -360,12 +350,12 @@ def test_unlikely_translations_are_less_likely_and_blank_sources_are_refused():
 # Long texts.
 
 
-def copier(**limits):
+def copier(window=None, **limits):
     """A translator that says what it reads, looking at each piece as it says it."""
     engine = Scripted(
         TOKENIZERS.target.vocab_size, one_after_another(lambda source: source), straight, **limits
     )
-    return Translator(engine, TOKENIZERS)
+    return translator_with(engine, TOKENIZERS, limits=window)
 
 
 def test_a_text_too_long_for_the_model_is_split_and_flagged_and_nothing_is_lost():
@@ -420,7 +410,7 @@ def test_a_text_is_split_above_what_the_model_file_says(tmp_path):
 def test_segments_are_joined_without_spaces_in_a_language_without_them():
     engine = Scripted(TOKENIZERS.target.vocab_size, one_after_another(lambda source: source), straight)
     texts = {
-        language: Translator(engine, TOKENIZERS, split_above=3, target_language=language)
+        language: translator_with(engine, TOKENIZERS, split_above=3, target_language=language)
         .translate(["ab ca"], guard=False)[0]
         .text
         for language in ("fr", "zh", "zh-TW", "ja", None)
@@ -435,15 +425,14 @@ def test_what_the_reader_should_know_of_any_segment_is_told():
         one_after_another(lambda source: [UNK] if source == letters("cab") else source),
         straight,
     )
-    (one,) = Translator(engine, TOKENIZERS, split_above=4).translate(["abc cab"], guard=False)
+    (one,) = translator_with(engine, TOKENIZERS, split_above=4).translate(["abc cab"], guard=False)
     assert "split" in one.flags and "unknown" in one.flags
 
 
 # Streams.
 
 
-def test_a_stream_is_read_as_it_goes_and_gives_what_translate_gives(monkeypatch):
-    monkeypatch.setattr(regard.translate.translator, "_CHUNK_TEXTS", 4)
+def test_a_stream_is_read_as_it_goes_and_gives_what_translate_gives():
     texts = [text * (number + 1) for number, text in enumerate(TEXTS)]
     num_read = 0
 
@@ -453,7 +442,7 @@ def test_a_stream_is_read_as_it_goes_and_gives_what_translate_gives(monkeypatch)
             num_read += 1
             yield text
 
-    translator = translator_of(SMALL["regard-rnn"])
+    translator = translator_of(SMALL["regard-rnn"], limits=Limits(window_texts=4))
     stream = translator.stream(reading(), beam_size=1, guard=False)
     assert num_read == 0
     first = next(stream)
@@ -462,17 +451,15 @@ def test_a_stream_is_read_as_it_goes_and_gives_what_translate_gives(monkeypatch)
     assert list(map(seen, found)) == list(map(seen, translator.translate(texts, beam_size=1, guard=False)))
 
 
-def test_a_stream_of_long_texts_is_read_in_smaller_portions(monkeypatch):
-    monkeypatch.setattr(regard.translate.translator, "_CHUNK_CHARACTERS", 10)
+def test_a_stream_of_long_texts_is_read_in_smaller_portions():
     read = iter(["abcabc", "abcabc", "b", "c"])
-    stream = copier().stream(read, guard=False)
+    stream = copier(window=Limits(window_characters=10)).stream(read, guard=False)
     assert next(stream).text == "abcabc"
     assert list(read) == ["b", "c"]
 
 
-def test_a_stream_without_end_is_no_trouble(monkeypatch):
-    monkeypatch.setattr(regard.translate.translator, "_CHUNK_TEXTS", 2)
-    stream = copier().stream(itertools.cycle(["a", "b"]), guard=False)
+def test_a_stream_without_end_is_no_trouble():
+    stream = copier(window=Limits(window_texts=2)).stream(itertools.cycle(["a", "b"]), guard=False)
     assert [one.text for one in itertools.islice(stream, 3)] == ["a", "b", "a"]
 
 
@@ -483,7 +470,7 @@ def test_a_model_file_translates_as_the_model_did(tmp_path):
     options = SMALL["regard-rnn"]
     weights = random_weights(options, TOKENIZERS.source.vocab_size, TOKENIZERS.target.vocab_size)
     save_model(tmp_path / "m.regard", ModelFile(options, weights, TOKENIZERS, None, None, {}, {}))
-    found = regard.load(str(tmp_path / "m.regard")).translate(TEXTS)
+    found = regard.load(str(tmp_path / "m.regard")).translate(TEXTS, extra_tokens=4)
     assert list(map(seen, found)) == list(map(seen, translator_of(options).translate(TEXTS)))
     with pytest.raises(ModelFileError):
         regard.load(tmp_path / "nowhere.regard")
@@ -500,5 +487,5 @@ def test_single_texts_outside_a_list_are_mistakes_everywhere():
         list(translator.stream("abc"))
     with pytest.raises(TypeError, match="brackets"):
         translator.force("abc", ["abc"])
-    with pytest.raises(TypeError, match="no prefixes"):
+    with pytest.raises(ConfigError, match="prefixes does not exist"):
         list(translator.stream(["abc"], prefixes=["a"]))

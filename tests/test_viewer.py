@@ -8,9 +8,9 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+import regard.translate.decode
 from small import random_weights, shrink
 
-import regard.translate.decode
 from regard.alignment.reading import Reading
 from regard.draw.colours import shaded
 from regard.model.presets import PRESETS
@@ -46,7 +46,7 @@ HOSTILE = [
 def tracer_of(preset, reading=None, **update):
     options = shrink(PRESETS[preset]).model_copy(update=update)
     weights = random_weights(options, TOKENIZERS.source.vocab_size, TOKENIZERS.target.vocab_size)
-    return Tracer(ModelFile(options, weights, TOKENIZERS, "fr", "en", {}, {}, reading), "small.regard")
+    return Tracer.of(ModelFile(options, weights, TOKENIZERS, "fr", "en", {}, {}, reading), "small.regard")
 
 
 @pytest.fixture(scope="module")

@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 NAME = "show"
 HELP = "show where a translation looked, step by step and head by head"
 DESCRIPTION = (
-    "Translates one text and shows where each word came from: a heat map in the terminal, or a picture, a\n"
-    "page or the numbers in a file. Several models are shown side by side; a trace written by --json is\n"
-    "shown again. Steps, layers and heads are counted from 1."
+    "Shows the translation that `regard translate` gives, and where each word came from: a heat map in the\n"
+    "terminal, or a picture, a page or the numbers in a file. A long text is shown part by part. Several\n"
+    "models are shown side by side; a trace written by --json is shown again. Parts, steps, layers and\n"
+    "heads are counted from 1."
 )
 EXAMPLES = """examples:
-  regard show fr-en.regard "je suis étudiant"
-  regard show fr-en.regard "je suis étudiant" --html look.html
-  regard show rnn.regard transformer.regard "je suis étudiant" --svg both.svg
-  regard show fr-en.regard "je suis étudiant" --force "I am a student"
-  regard show fr-en.regard "je suis étudiant" --step 2
-  regard show fr-en.regard "je suis étudiant" --attention cross.2.1 --pieces
-  regard show fr-en.regard "je suis étudiant" --change head=cross.2.1 --change positions=off
-  regard show fr-en.regard "je suis étudiant" --change look=2:0,0,1,0
+  regard show fr-en "je suis étudiant"
+  regard show fr-en "je suis étudiant" --html look.html
+  regard show fr-en-rnn fr-en "je suis étudiant" --svg both.svg
+  regard show fr-en "je suis étudiant" --force "I am a student"
+  regard show fr-en "je suis étudiant" --step 2
+  regard show fr-en "je suis étudiant" --attention cross.2.1 --pieces
+  regard show fr-en "je suis étudiant" --change head=cross.2.1 --change positions=off
+  regard show fr-en "je suis étudiant" --change look=2:0,0,1,0
   regard show look.json --svg look.svg
 """
 
@@ -55,6 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{form}", metavar="FILE", help=f"write {what}; - is standard output")
     parser.add_argument("--force", metavar="TEXT", help="show this translation instead of the model's own")
     parser.add_argument("--prefix", metavar="TEXT", help="the translation begins with this")
+    parser.add_argument("--part", type=int, metavar="N", help="one part of a text that was split")
+    parser.add_argument(
+        "--raw", action="store_true", help="the plain search of the whole text: no guard, nothing split"
+    )
     parser.add_argument("--step", type=int, metavar="N", help="the mechanics of one step, with its numbers")
     parser.add_argument("--pieces", action="store_true", help="pieces of words as the model sees them")
     parser.add_argument("--attention", metavar="WHICH", help=f"one attention: {_WHICH}")
@@ -122,10 +127,16 @@ def run(options: argparse.Namespace) -> None:
     views = [{"which": which, "by": by, "measure": measure}]
     if options.effects:
         views.append({"by": by, "measure": "erasure"})
-    blocks = [trace.lines(width, colour, **view) for trace in traces for view in views]
+    blocks = [[trace.lines(width, colour, **view) for view in views] for trace in traces]
+    if any(trace.whole is not None and trace.whole.num_parts > 1 for trace in traces):
+        for heading, maps in zip(headings, blocks, strict=True):
+            print("\n".join([*heading, "", *side_by_side(maps, width), ""]))
+        print("\n".join(shades_legend(width)))
+        return
     for heading in headings:
         print("\n".join([*heading, ""]))
-    print("\n".join([*side_by_side(blocks, width), "", *shades_legend(width)]))
+    every = [lines for maps in blocks for lines in maps]
+    print("\n".join([*side_by_side(every, width), "", *shades_legend(width)]))
 
 
 def _check_together(options: argparse.Namespace, asked: dict[str, str]) -> None:
@@ -147,21 +158,38 @@ def _traces(options: argparse.Namespace, *, effects: bool, which: "Which | None"
 
     words: list[str] = options.words
     if words and all(word.endswith(".json") and " " not in word for word in words):
-        if options.force or options.prefix or options.change or options.beam or options.set or options.gates:
+        asked = (options.force, options.prefix, options.change, options.beam, options.set, options.gates)
+        if any(asked) or options.part or options.raw:
             raise ConfigError("a trace is shown as it was made; only flags that look at it can be given")
         return [load_trace(Path(word)) for word in words]
     models, text = _models_and_text(words)
     request = read_search(options.beam, options.set)
-    request |= {"force": options.force, "prefix": options.prefix, "gates": options.gates}
+    request |= {"force": options.force, "prefix": options.prefix, "gates": options.gates, "raw": options.raw}
     request["interventions"] = list(map(_change, options.change))
 
-    def made(tracer: Tracer) -> "Trace":
+    def made(tracer: Tracer) -> "list[Trace]":
         layer = which.layer if which and which.kind == "cross" else None
         num_layers, _ = tracer.design.size("cross")
         shown = [layer] if layer is not None and options.step is not None and layer < num_layers else []
-        return tracer.trace(text, effects=effects, record=tracer.design.states_inside(shown), **request)
+        record = tracer.design.states_inside(shown)
+        return _chosen(tracer.traces(text, effects=effects, record=record, **request), options)
 
-    return [made(Tracer.open(path)) for path in models]
+    return [trace for path in models for trace in made(Tracer.open(path))]
+
+
+def _chosen(parts: "list[Trace]", options: argparse.Namespace) -> "list[Trace]":
+    """Return the parts of a text that are to be shown."""
+    if options.part is not None:
+        if not 1 <= options.part <= len(parts):
+            raise ConfigError(f"there is no part {options.part}: the text was translated in {_parts(parts)}")
+        return [parts[options.part - 1]]
+    if len(parts) > 1 and (options.step or options.json or options.csv):
+        raise ConfigError(f"the text was translated in {_parts(parts)}; choose one with --part")
+    return parts
+
+
+def _parts(parts: "list[Trace]") -> str:
+    return "one part" if len(parts) == 1 else f"{len(parts)} parts"
 
 
 def _models_and_text(words: Sequence[str]) -> tuple[list[Path], str]:
@@ -240,10 +268,14 @@ def _heading(trace: "Trace", width: int) -> list[str]:
     """Return what was said, how sure the model was and what there is to know about it."""
     from regard.draw.labels import folded, printable
 
-    model, target = trace.model, trace.target
+    model, target, whole = trace.model, trace.target, trace.whole
     languages = f"{model.source_language or '?'} → {model.target_language or '?'}"
-    lines = [
-        f"{model.label}: {languages}, {model.num_parameters:,} weights",
+    lines = [f"{model.label}: {languages}, {model.num_parameters:,} weights"]
+    if whole is not None and whole.num_parts > 1:
+        part = trace.request.part or 0
+        lines = [*lines, f"  {whole.source}", f"→ {whole.text}", ""] if part == 0 else []
+        lines.append(f"part {part + 1} of {whole.num_parts}:")
+    lines += [
         f"  {trace.source.text}",
         f"→ {target.text}",
         f"  {trace.request.mode}, log-probability {target.log_prob:.2f}, "
@@ -251,6 +283,6 @@ def _heading(trace: "Trace", width: int) -> list[str]:
         *(f"  note: {warning}" for warning in trace.warnings),
         *(f"  changed: {one.in_words}" for one in trace.request.interventions),
     ]
-    if target.flags:
-        lines.append(f"  flags: {', '.join(target.flags)} (docs/translating.md)")
+    if flags := target.flags if whole is None else whole.flags:
+        lines.append(f"  flags: {', '.join(flags)} (docs/translating.md)")
     return [part for line in lines for part in folded(printable(line), width)]

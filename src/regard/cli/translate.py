@@ -90,11 +90,11 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(
             "--given takes translations as they are; leave --prefix, --beam, --nbest and --set out"
         )
-    from regard.translate.translator import Translator
+    from regard.translate.translator import FORKING, Translator
 
     model, texts = _model_and_texts(options.words)
     refuse_to_replace([options.out], [options.file, options.given, model, *options.others])
-    translator = Translator.open(model, *options.others)
+    translator = Translator.open(model, *options.others, pool=FORKING)
     report = _Report()
     with contextlib.ExitStack() as stack:
         stream = _source(stack, texts, options.file)
@@ -103,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
             given = _Lines(_opened(stack, options.given), str(options.given), report)
             translations = _scored(translator, lines, given, report)
         else:
-            how = {"num_best": options.nbest, "guard": not options.no_guard, **search}
+            how = {"num_best": options.nbest, "guard": not options.no_guard, "search": search}
             translations = _translated(translator, lines, options.prefix, stream.isatty(), how)
         (out,) = stack.enter_context(writing(options.out)) if options.out else (sys.stdout.buffer,)
         on_screen = not options.out and sys.stdout.isatty()
@@ -219,12 +219,16 @@ def _bounded(stream: IO[bytes]) -> Iterator[bytes]:
 def _translated(
     translator: "Translator", lines: Iterable[str], prefix: str | None, at_once: bool, how: dict[str, Any]
 ) -> Iterator["Translation"]:
-    prefix = prefix or None
-    if prefix is None and not at_once:
-        yield from translator.stream(lines, **how)
+    from regard.options.parse import parse
+    from regard.translate.request import Request
+
+    search = parse("search", how.pop("search"))
+    requests = (Request(line, prefix or None, search=search, **how) for line in lines)
+    if not at_once:
+        yield from translator.stream(requests)
         return
-    for line in lines:
-        yield from translator.translate([line], prefixes=None if prefix is None else [prefix], **how)
+    for request in requests:
+        yield from translator.translate([request])
 
 
 def _scored(

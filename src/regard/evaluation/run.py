@@ -19,7 +19,7 @@ from regard.evaluation.resample import NUM_RESAMPLES, NUM_TRIALS, SEED
 from regard.evaluation.scores import measures
 from regard.modelfile import ModelFile, load_model
 from regard.text.words import words
-from regard.translate.translator import Translator
+from regard.translate.translator import FORKING, Translator
 from regard.vocabulary import RESERVED, UNK
 
 Show = Callable[[str, int, int], None]  # what is being done, how much of it is done, and of how much
@@ -174,7 +174,12 @@ def _open(name: str, model: str | Path | Translator, guard: bool) -> _Model:
         file = replace(file, split_above=None)
     num_parameters = sum(weight.size for weight in file.weights.values())
     return _Model(
-        name, str(model), Translator.of(file), file.source_language, file.target_language, num_parameters
+        name,
+        str(model),
+        Translator.of(file, pool=FORKING),
+        file.source_language,
+        file.target_language,
+        num_parameters,
     )
 
 

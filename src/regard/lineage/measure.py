@@ -20,7 +20,7 @@ from regard.lineage.document import Budget, Climbed, Lineage, Step
 from regard.lineage.ladder import Rung, base_of
 from regard.modelfile import load_model
 from regard.text.words import words
-from regard.translate.translator import Translator
+from regard.translate.translator import FORKING, Translator
 
 SHORT, LONG = (1, 20), (41, 70)  # words of a source
 _NUM_FORCED = 200  # pairs whose attention is averaged; more change the second digit of the entropy at most
@@ -205,7 +205,7 @@ def _climbed(
     model: Model, evaluation: Evaluation, lengths: Lengths, test: TestSet, gold: Gold | None, sentence: str
 ) -> Climbed:
     name = model.rung.name
-    translator = Translator.of(load_model(model.path))
+    translator = Translator.of(load_model(model.path), pool=FORKING)
     (said,) = translator.translate([sentence], guard=False)
     heat_map: HeatMap | None = None
     if model.rung.has_attention and said.attention_TS.size and said.words:

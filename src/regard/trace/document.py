@@ -126,6 +126,17 @@ class Asked(_Node):
     effects: bool = False
     record: list[str] = []
     """Names or patterns of docs/models.md that were kept beside the usual ones."""
+    part: int | None = None
+    """Which part of the translation that `regard translate` gives; null: a plain search of the whole text."""
+
+
+class Whole(_Node):
+    """The whole text and its translation, of which a trace shows one part."""
+
+    source: str
+    text: str
+    flags: list[str]
+    num_parts: int
 
 
 class Piece(_Node):
@@ -305,6 +316,8 @@ class Document(_Node):
     generator: str
     model: Model
     request: Asked
+    whole: Whole | None = None
+    """Null if the trace shows the plain search, or a given translation."""
     source: Source
     target: Target
     attentions: list[Attention]
@@ -327,7 +340,9 @@ class Document(_Node):
 
 def trace_id(model: Model, request: Asked) -> str:
     """Return the id of what this model does on this request."""
-    return hashlib.sha256(f"{model.sha256}{request.model_dump_json()}".encode()).hexdigest()
+    # Traces of the plain search keep the ids they had before there were parts.
+    plain = {"part"} if request.part is None else None
+    return hashlib.sha256(f"{model.sha256}{request.model_dump_json(exclude=plain)}".encode()).hexdigest()
 
 
 def perplexity(log_prob: float, num_pieces: int) -> float:

@@ -1,6 +1,7 @@
-"""From a model and a text to the trace.
+"""From a text to its trace.
 
-A search finds the translation, or it is given; then the engine reads it once more, with a recorder on.
+The trace follows the translation: each part that `translate` searched is searched once more, alone, and then
+read with a recorder on. A given translation, and one with interventions, is the model's own, without guard.
 """
 
 import hashlib
@@ -12,37 +13,46 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Unpack, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 import regard
-from regard.alignment.reading import USUAL_READING, Reading
 from regard.contract import Engine, Floats
 from regard.design import Design, design
 from regard.errors import ConfigError, SourceError
-from regard.modelfile import ModelFile, load_model
+from regard.loaded import Loaded
+from regard.modelfile import ModelFile
 from regard.options.parse import parse
-from regard.options.search import BeamOptions
 from regard.probes import Tampered
 from regard.runtime.build import build_engine
-from regard.search.scores import best_ids, log_normaliser
+from regard.search.searcher import Query, Search, StepSearcher, is_greedy
 from regard.search.task import Hypothesis
 from regard.search.tree import Tree
-from regard.text.normalize import Normalized, trace_normalize
+from regard.text.normalize import trace_normalize
 from regard.text.segment import Ids
-from regard.text.words import Span, match_pieces, words
+from regard.text.words import Span
 from regard.trace import document
-from regard.trace.document import Attention, Intervention, LookSo, MaskOff, surfaces, trace_id
+from regard.trace.compose import (
+    Answer,
+    beam_section,
+    metrics_section,
+    pieces_of,
+    rounded,
+    safe,
+    source_section,
+    target_section,
+)
+from regard.trace.document import Attention, Intervention, LookSo, MaskOff, trace_id
 from regard.trace.effects import erasure, only_looks
 from regard.trace.interventions import check, probe_maker
-from regard.trace.recorded import LEAST_LOG_PROB, Recorded, read_again
+from regard.trace.recorded import Recorded, read_again
 from regard.trace.views import Trace
-from regard.translate.decode import Decoder, Search
-from regard.translate.guard import Said as Judged
-from regard.translate.guard import judge
-from regard.translate.result import Part
+from regard.translate.guard import Said, judge
+from regard.translate.outcome import describe, is_foreign
+from regard.translate.request import Request, SearchArguments
+from regard.translate.result import Part, Searched, Translation
+from regard.translate.translator import IN_THIS_THREAD, Translator
 from regard.vocabulary import EOS, FIRST_BYTE, NUM_RESERVED
 
 MAX_PIECES = 200
@@ -50,32 +60,79 @@ MAX_PIECES = 200
 MAX_PIECES_WITH_STATES = 60
 """Of more only the attention is kept."""
 
-_NUM_CANDIDATES = 10
 _NUM_DROPPED = 5  # of the beam, in each step
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What was said, as text, and the places of its pieces."""
+class TraceArguments(SearchArguments, total=False):
+    """What can be asked of a trace, beside the options of the search.
 
+    `force` is a given translation, `prefix` what the translation begins with. `raw` shows the plain search of
+    the whole text, without guard and splitting. `effects` adds what each source word does, `gates` the gates
+    of the cells, `record` further names or patterns of docs/models.md.
+    """
+
+    force: str | None
+    prefix: str | None
+    raw: bool
+    interventions: Sequence[Intervention]
+    effects: bool
+    gates: bool
+    record: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How to look at a translation."""
+
+    interventions: tuple[Intervention, ...] = ()
+    effects: bool = False
+    record: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """What one trace shows: a source as the model read it, and what it said, or was given to say.
+
+    `answer` is the text of the translation after all edits; None if it is what was said.
+    """
+
+    asked: document.Asked
     text: str
-    part: Part
+    searched: Searched
+    source_spans: Sequence[Span]
+    given: Ids | None = None
+    answer: Answer | None = None
+    whole: document.Whole | None = None
 
 
 @dataclass(frozen=True)
 class Tracer:
     """A model that shows everything it does."""
 
-    model: ModelFile
-    label: str
+    loaded: Loaded
 
     @classmethod
     def open(cls, path: str | Path) -> "Tracer":
         """Return the tracer of a model file."""
-        return cls(load_model(Path(path)), Path(path).name)
+        return cls(Loaded.open(path))
+
+    @classmethod
+    def of(cls, model: ModelFile, name: str) -> "Tracer":
+        """Return the tracer of a model under a name."""
+        return cls(Loaded.of(model, name=name))
+
+    @cached_property
+    def model(self) -> ModelFile:
+        """The model file."""
+        if self.loaded.file is None:
+            raise ConfigError("several models together have no one attention to show; show one at a time")
+        return self.loaded.file
 
     @cached_property
     def _engine(self) -> Engine[Any]:
+        searcher = self.loaded.searcher
+        if isinstance(searcher, StepSearcher):
+            return searcher.engine
         return build_engine(self.model.options, self.model.weights)
 
     @cached_property
@@ -86,15 +143,14 @@ class Tracer:
     @cached_property
     def about(self) -> document.Model:
         """What the trace says of the model, the attention to read among it."""
-        model = self.model
+        model, reading = self.model, self.loaded.reading
         digest = hashlib.sha256(model.tokenizers.sha256.encode())
         for name, weight in sorted(model.weights.items()):
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(weight).data)
         layers, _ = self.design.size("cross")
-        reading = model.reading or USUAL_READING
         return document.Model(
-            label=_safe(self.label),
+            label=safe(self.loaded.name),
             kind=model.options.kind,
             source_language=model.source_language,
             target_language=model.target_language,
@@ -108,107 +164,101 @@ class Tracer:
             else None,
         )
 
-    def trace(
-        self,
-        text: str,
-        *,
-        force: str | None = None,
-        prefix: str | None = None,
-        interventions: Sequence[Intervention] = (),
-        effects: bool = False,
-        gates: bool = False,
-        record: Sequence[str] = (),
-        **search: Any,
-    ) -> Trace:
-        """Return the trace of translating a text, or of a translation that is given in `force`.
+    def trace(self, text: str, **asked: Unpack[TraceArguments]) -> Trace:
+        """Return the trace of translating a text; of a text in several parts, of the first."""
+        return self.traces(text, **asked)[0]
 
-        `search` takes the options of that section, `prefix` what the translation is to begin with. `effects`
-        adds what each source word does, `gates` the gates of the cells, `record` further names or patterns
-        of docs/models.md. The translation is the model's own: nothing is tried again, as `translate` may.
+    def traces(self, text: str, **asked: Unpack[TraceArguments]) -> list[Trace]:
+        """Return a trace for each part that `translate` searches; nearly always one.
+
+        A translation that is given, prefixed, `raw` or with interventions has one part: nothing is split or
+        tried again.
         """
+        left = dict(asked)
+        force, prefix = cast(str | None, left.pop("force", None)), cast(str | None, left.pop("prefix", None))
+        interventions = tuple(cast(Sequence[Intervention], left.pop("interventions", ())))
+        record, raw = cast(Sequence[str], left.pop("record", ())), left.pop("raw", False)
+        effects, gates = bool(left.pop("effects", False)), left.pop("gates", False)
         if isinstance(record, str):
             raise TypeError("record takes a list of names; put the one name into brackets")
-        source, ids = self._read(text)
-        check(interventions, self.design, self._pieces("source", (*ids.tolist(), EOS)))
-        if gates:
-            record = (*record, *self.design.gates)
-        asked = self._asked(text, force, prefix, interventions, effects, record, search)
-        engine = self._engine
-        if interventions:
-            engine = Tampered(engine, probe_maker(interventions, self.design, whole=False))
-        decoder = Decoder(engine, self.model.tokenizers, self._reading)
-        started = time.perf_counter()
-        found = _found(decoder, ids, asked)
-        said = found.said
-        _check_steps(interventions, len(said.log_probs))
-        searched = time.perf_counter()
-        detailed = max(len(ids), len(said.ids)) < MAX_PIECES_WITH_STATES
-        seen = read_again(
-            self._engine,
-            ids,
-            said,
-            probe_maker(interventions, self.design, whole=True)(),
-            (*self._states, *record) if detailed else (),
-        )
-        if detailed:
-            _check_names(record, seen)
-        said = replace(
-            said,
-            log_prob=math.fsum(seen.log_prob_T),
-            log_probs=tuple(seen.log_prob_T.tolist()),
-            attention_TS=self._reading.look(seen.cross_TLNS),
-        )
-        recorded = time.perf_counter()
-        answer = _Answer(*decoder.describe(source, ids, said, []))
-        trace = Trace(
-            id=trace_id(self.about, asked),
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-            generator=f"regard {regard.__version__}",
-            model=self.about,
-            request=asked,
-            source=self._source(text, ids, answer.part),
-            target=self._target(answer, said, seen, found.forced, self._flags(source, ids, said, answer)),
-            attentions=self._attentions(seen, interventions),
-            states=seen.states(),
-            beam=None if found.tree is None else self._beam(found.tree, said, asked.search["beam_size"]),
-            effects=None,
-            metrics=_metrics(said),
-            timing=document.Timing(
-                search=_ms(searched - started), record=_ms(recorded - searched), effects=None
-            ),
-            warnings=self._warnings(
-                decoder, source, ids, said, detailed=detailed, forced=asked.forced is not None
-            ),
-        )
-        if effects and detailed:
-            whole = self._engine
-            if interventions:
-                whole = Tampered(whole, probe_maker(interventions, self.design, whole=True))
-            trace = self._with_effects(trace, engine, whole, ids, said, seen.cross_TLNS)
-        trace.check()
-        return trace
+        look = _Look(interventions, effects, (*record, *(self.design.gates if gates else ())))
+        request = Request(text, prefix, 1, parse("search", left))
+        if force is not None and (prefix is not None or left):
+            raise ConfigError("a given translation is not searched; leave the prefix and the search out")
+        if force is not None or interventions or raw:
+            return [self._trace(self._plain(request, force, look), look)]
+        (translation,) = Translator(self.loaded, IN_THIS_THREAD).translate([request])
+        return [self._trace(stage, look) for stage in self._stages(translation, request, look)]
 
-    def _pieces(self, side: Literal["source", "target"], ids: Sequence[int]) -> list[str]:
-        tokenizer = self.model.tokenizers.source if side == "source" else self.model.tokenizers.target
-        return [_safe(tokenizer.pieces[id]) for id in ids]
-
-    @property
-    def _reading(self) -> Reading:
-        return self.model.reading or USUAL_READING
-
-    @property
-    def _states(self) -> tuple[str, ...]:
-        """The names of the states that are always kept."""
-        return self.design.states_kept(self.about.reading.layer if self.about.reading else 0)
-
-    def _read(self, text: str) -> tuple[Normalized, Ids]:
-        """Return the source and its ids."""
-        source = trace_normalize(text, fold_quotes=True)
-        ids = self.model.tokenizers.source.encode_batch([source.text])[0]
+    def _plain(self, request: Request, force: str | None, look: _Look) -> _Stage:
+        """Return what the model itself does with the whole text."""
+        tokenizers = self.model.tokenizers
+        source = trace_normalize(request.text, fold_quotes=True)
+        (ids,) = tokenizers.source.encode_batch([source.text])
         if not len(ids):
             raise SourceError("the text is blank; give a sentence to look at")
         self._check_length("the text", ids)
-        return source, ids
+        given = None if force is None else self._target_ids("the given translation", force)
+        if given is not None and not len(given):
+            raise SourceError("the given translation is blank; leave it out to have the text translated")
+        prefix = None if request.prefix is None else self._target_ids("the prefix", request.prefix)
+        spans = list(map(source.to_original, tokenizers.source.spans(ids.tolist(), source.text)))
+        end = spans[-1][1]
+        asked = self._asked(request, request.search, look, None)
+        if force is not None:
+            forced = safe(tokenizers.clean_target(force))
+            asked = asked.model_copy(update={"mode": "forced", "search": {}, "forced": forced})
+        start = None if prefix is None or not len(prefix) else prefix.astype(np.int64)
+        searched = Searched(source, ids, (), request.search, start)
+        return _Stage(asked, request.text, searched, [*spans, (end, end)], given)
+
+    def _stages(self, translation: Translation, request: Request, look: _Look) -> list[_Stage]:
+        """Return each part of a translation that was searched."""
+        found = [(part, part.searched) for part in translation.parts if part.searched is not None]
+        if not found:
+            raise SourceError("the text is blank; give a sentence to look at")
+        return [
+            self._stage(translation, request, look, part, searched, place, len(found))
+            for place, (part, searched) in enumerate(found)
+        ]
+
+    def _stage(
+        self,
+        translation: Translation,
+        request: Request,
+        look: _Look,
+        part: Part,
+        searched: Searched,
+        place: int,
+        num_parts: int,
+    ) -> _Stage:
+        text, source_spans, flags = translation.source, part.source_spans, list(translation.flags)
+        if len(translation.parts) > 1:
+            first, last = part.source_span
+            text, source_spans = text[first:last], tuple((a - first, b - first) for a, b in source_spans)
+            flags = self._flags(searched, translation.text[slice(*part.span)], part)
+        self._check_length("the text" if num_parts == 1 else f"part {place + 1}", searched.source_ids)
+        spans = [(start - part.span[0], end - part.span[0]) for start, end in part.spans]
+        num_forced = 0 if searched.prefix is None else min(len(searched.prefix), len(part.pieces))
+        return _Stage(
+            self._asked(request, searched.search, look, place),
+            text,
+            searched,
+            source_spans,
+            answer=Answer(translation.text[slice(*part.span)], spans, num_forced, flags),
+            whole=document.Whole(
+                source=safe(translation.source),
+                text=safe(translation.text),
+                flags=list(translation.flags),
+                num_parts=num_parts,
+            ),
+        )
+
+    def _target_ids(self, what: str, text: str) -> Ids:
+        tokenizers = self.model.tokenizers
+        (ids,) = tokenizers.target.encode_batch([tokenizers.clean_target(text)])
+        self._check_length(what, ids)
+        return ids
 
     def _check_length(self, what: str, ids: Ids) -> None:
         most = min(MAX_PIECES, self._engine.max_tokens or MAX_PIECES)
@@ -218,41 +268,111 @@ class Tracer:
                 "give one sentence, or use `regard translate`"
             )
 
-    def _asked(
-        self,
-        text: str,
-        force: str | None,
-        prefix: str | None,
-        interventions: Sequence[Intervention],
-        effects: bool,
-        record: Sequence[str],
-        search: dict[str, Any],
-    ) -> document.Asked:
-        """Return the request, checked."""
-        encode, clean = self.model.tokenizers.target.encode_batch, self.model.tokenizers.clean_target
-        if force is not None:
-            if prefix is not None or search:
-                raise ConfigError("a given translation is not searched; leave the prefix and the search out")
-            given = encode([clean(force)])[0]
-            if not len(given):
-                raise SourceError("the given translation is blank; leave it out to have the text translated")
-            self._check_length("the given translation", given)
-        if prefix is not None:
-            self._check_length("the prefix", encode([clean(prefix)])[0])
-        options = parse("search", search)
-        mode: Literal["greedy", "beam", "sample", "risk", "forced"] = options.kind
-        if isinstance(options, BeamOptions) and options.beam_size == 1 and not options.coverage_penalty:
-            mode = "greedy"
+    def _asked(self, request: Request, search: Search, look: _Look, part: int | None) -> document.Asked:
+        """Return the request as the trace keeps it."""
+        clean = self.model.tokenizers.clean_target
         return document.Asked(
-            text=_safe(text),
-            mode="forced" if force is not None else mode,
-            search={} if force is not None else options.model_dump(),
-            prefix=None if prefix is None else _safe(clean(prefix)),
-            forced=None if force is None else _safe(clean(force)),
-            interventions=list(interventions),
-            effects=effects,
-            record=list(record),
+            text=safe(request.text),
+            mode="greedy" if is_greedy(search) else search.kind,
+            search=search.model_dump(),
+            prefix=None if request.prefix is None else safe(clean(request.prefix)),
+            interventions=list(look.interventions),
+            effects=look.effects,
+            record=list(look.record),
+            part=part,
         )
+
+    def _trace(self, stage: _Stage, look: _Look) -> Trace:
+        """Return the trace of a stage."""
+        ids, tokenizers = stage.searched.source_ids, self.model.tokenizers
+        check(look.interventions, self.design, pieces_of(tokenizers.source, (*ids.tolist(), EOS)))
+        engine = self._engine
+        if look.interventions:
+            engine = Tampered(engine, probe_maker(look.interventions, self.design, whole=False))
+        started = time.perf_counter()
+        said, tree = self._said(stage, StepSearcher(engine, self.loaded.reading, tokenizers.target))
+        _check_steps(look.interventions, len(said.log_probs))
+        searched = time.perf_counter()
+        detailed = max(len(ids), len(said.ids)) < MAX_PIECES_WITH_STATES
+        seen = read_again(
+            self._engine,
+            ids,
+            said,
+            probe_maker(look.interventions, self.design, whole=True)(),
+            (*self._states, *look.record) if detailed else (),
+        )
+        if detailed:
+            _check_names(look.record, seen)
+        said = replace(
+            said,
+            log_prob=math.fsum(seen.log_prob_T),
+            log_probs=tuple(seen.log_prob_T.tolist()),
+            attention_TS=self.loaded.reading.look(seen.cross_TLNS),
+        )
+        recorded = time.perf_counter()
+        size = stage.asked.search.get("beam_size", 1)
+        trace = Trace(
+            id=trace_id(self.about, stage.asked),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            generator=f"regard {regard.__version__}",
+            model=self.about,
+            request=stage.asked,
+            whole=stage.whole,
+            source=source_section(tokenizers, stage.text, ids, stage.source_spans),
+            target=target_section(tokenizers.target, self._answer(stage, said), said, seen),
+            attentions=self._attentions(seen, look.interventions),
+            states=seen.states(),
+            beam=None if tree is None else beam_section(tokenizers.target, tree, said, size),
+            effects=None,
+            metrics=metrics_section(said),
+            timing=document.Timing(
+                search=_ms(searched - started), record=_ms(recorded - searched), effects=None
+            ),
+            warnings=self._warnings(stage, said, detailed=detailed),
+        )
+        if look.effects and detailed:
+            whole = self._engine
+            if look.interventions:
+                whole = Tampered(whole, probe_maker(look.interventions, self.design, whole=True))
+            trace = self._with_effects(trace, engine, whole, ids, said, seen.cross_TLNS)
+        trace.check()
+        return trace
+
+    def _said(self, stage: _Stage, searcher: StepSearcher) -> tuple[Hypothesis, Tree | None]:
+        """Return what is said, and what a beam search tried on the way there."""
+        searched = stage.searched
+        if stage.given is not None:
+            (said,) = searcher.force([searched.source_ids], [stage.given])
+            return said, None
+        tree = Tree(_NUM_DROPPED) if stage.asked.mode == "beam" else None
+        query = Query(searched.source_ids, searched.prefix)
+        (found,) = searcher.search([query], searched.search, tree=tree)
+        said = found.hypotheses[0]
+        if stage.answer is None or said.ids == searched.ids:
+            return said, tree
+        # Another engine has found what this one does not: it is shown as it is, without a beam.
+        complete = len(stage.answer.spans) > len(searched.ids)
+        steps = tuple(0.0 for _ in stage.answer.spans)
+        return Hypothesis(searched.ids, 0.0, said.score, steps, said.attention_TS, complete), None
+
+    def _answer(self, stage: _Stage, said: Hypothesis) -> Answer:
+        """Return the text of the translation, and what is to be known of it."""
+        if stage.answer is not None:
+            return stage.answer
+        searched = stage.searched
+        described = describe(self.loaded, searched.source, searched.source_ids, said)
+        assert described is not None
+        text, part = described
+        num_forced = len(said.log_probs) if stage.given is not None else 0
+        if searched.prefix is not None:
+            num_forced = min(len(searched.prefix), len(said.log_probs))
+        flags = self._flags(replace(searched, ids=said.ids), text, part)
+        return Answer(text, part.spans, num_forced, flags)
+
+    @property
+    def _states(self) -> tuple[str, ...]:
+        """The names of the states that are always kept."""
+        return self.design.states_kept(self.about.reading.layer if self.about.reading else 0)
 
     def _attentions(self, seen: Recorded, interventions: Sequence[Intervention]) -> list[Attention]:
         """Return every kind of attention the model has."""
@@ -267,39 +387,25 @@ class Tracer:
             for kind, names in self.design.attentions.items()
         ]
 
-    def _flags(self, source: Normalized, ids: Ids, said: Hypothesis, answer: _Answer) -> list[str]:
-        """Return what looks wrong with the translation."""
-        judged = Judged(
-            source.text,
-            answer.text,
-            ids.tolist(),
-            self.model.tokenizers.source.information_V[ids],
-            said.ids,
-            answer.part.attention_TS,
-            said.complete,
-        )
-        return list(judge(judged).flags)
+    def _flags(self, searched: Searched, text: str, part: Part) -> list[str]:
+        """Return what looks wrong with a translation."""
+        ids = searched.source_ids
+        information_S = self.model.tokenizers.source.information_V[ids]
+        source = searched.source.text
+        said = Said(source, text, ids.tolist(), information_S, searched.ids, part.attention_TS, part.complete)
+        return list(judge(said).flags)
 
-    def _warnings(
-        self,
-        decoder: Decoder,
-        source: Normalized,
-        ids: Ids,
-        said: Hypothesis,
-        *,
-        detailed: bool,
-        forced: bool,
-    ) -> list[str]:
-        warnings = []
-        if decoder.is_foreign(source.text, ids):
+    def _warnings(self, stage: _Stage, said: Hypothesis, *, detailed: bool) -> list[str]:
+        warnings, searched, split_above = [], stage.searched, self.model.split_above
+        if is_foreign(self.loaded, searched.source.text, searched.source_ids):
             warnings.append("the text is unlike what the model has learnt: another language or script?")
         unknown = [FIRST_BYTE <= id < NUM_RESERVED for id in said.ids]
-        if forced and sum(unknown) > max(3, len(unknown) // 3):
+        if stage.given is not None and sum(unknown) > max(3, len(unknown) // 3):
             warnings.append("the translation is unlike what the model has learnt to say")
-        if self.model.split_above is not None and len(ids) > self.model.split_above:
+        if stage.whole is None and split_above is not None and len(searched.source_ids) > split_above:
             warnings.append(
                 f"`translate` would split this text: the model has learnt from texts of up to "
-                f"{self.model.split_above} pieces"
+                f"{split_above} pieces"
             )
         if not detailed:
             warnings.append(
@@ -322,7 +428,7 @@ class Tracer:
         started = time.perf_counter()
         by_word = [word.pieces for word in trace.source.words]
         effects = document.Effects(
-            erasure=_rounded(erasure(whole, ids, said, by_word)),
+            erasure=rounded(erasure(whole, ids, said, by_word)),
             only_id=None,
             only_piece=None,
             only_log_prob=None,
@@ -333,86 +439,12 @@ class Tracer:
             effects = document.Effects(
                 erasure=effects.erasure,
                 only_id=chosen,
-                only_piece=[self._pieces("target", row) for row in chosen],
-                only_log_prob=_rounded(only.log_prob_TX),
+                only_piece=[pieces_of(self.model.tokenizers.target, row) for row in chosen],
+                only_log_prob=rounded(only.log_prob_TX),
             )
         assert trace.timing is not None
         timing = trace.timing.model_copy(update={"effects": _ms(time.perf_counter() - started)})
         return trace.model_copy(update={"effects": effects, "timing": timing})
-
-    def _source(self, text: str, ids: Ids, part: Part) -> document.Source:
-        text, spans, all_ids = _safe(text), part.source_spans, (*ids.tolist(), EOS)
-        pieces = zip(self._pieces("source", all_ids), all_ids, surfaces(text, spans), spans, strict=True)
-        return document.Source(
-            text=text,
-            pieces=[
-                document.Piece(piece=piece, id=id, surface=surface, start=start, end=end)
-                for piece, id, surface, (start, end) in pieces
-            ],
-            words=_words(text, spans, len(ids)),
-        )
-
-    def _target(
-        self, answer: _Answer, said: Hypothesis, seen: Recorded, forced: Sequence[bool], flags: list[str]
-    ) -> document.Target:
-        text, spans = _safe(answer.text), answer.part.spans
-        log_prob_TV = seen.logits_TV - log_normaliser(seen.logits_TV)[:, None]
-        best_TK = best_ids(seen.logits_TV, _NUM_CANDIDATES)
-        entropy_T = -(np.exp(log_prob_TV) * log_prob_TV).sum(axis=1)
-        ids = (*said.ids, EOS) if said.complete else said.ids
-        chosen_T1 = log_prob_TV[np.arange(len(ids)), ids][:, None]
-        rank_T = 1 + (log_prob_TV > chosen_T1).sum(axis=1)
-        added, names = surfaces(text, spans), self._pieces("target", ids)
-        pieces = []
-        for step, id in enumerate(ids):
-            best = best_TK[step].tolist()
-            candidates = document.Candidates(
-                ids=best,
-                pieces=self._pieces("target", best),
-                log_probs=[_short(log_prob_TV[step, one]) for one in best],
-            )
-            pieces.append(
-                document.Said(
-                    piece=names[step],
-                    id=id,
-                    surface=added[step],
-                    start=spans[step][0],
-                    end=spans[step][1],
-                    log_prob=_short(said.log_probs[step]),
-                    entropy=_short(entropy_T[step]),
-                    rank=int(rank_T[step]),
-                    forced=forced[step],
-                    candidates=candidates,
-                )
-            )
-        return document.Target(
-            text=text,
-            pieces=pieces,
-            words=_words(text, spans, len(said.ids)),
-            complete=said.complete,
-            log_prob=said.log_prob,
-            score=said.score,
-            flags=flags,
-        )
-
-    def _beam(self, tree: Tree, said: Hypothesis, beam_size: int) -> document.Beam:
-        names = self._pieces("target", [node.id for node in tree.nodes])
-        return document.Beam(
-            size=beam_size,
-            nodes=[
-                document.Beamed(
-                    parent=node.parent,
-                    step=node.step,
-                    id=node.id,
-                    piece=name,
-                    log_prob=_short(node.log_prob),
-                    score=_short(node.score),
-                    fate=node.fate,
-                )
-                for node, name in zip(tree.nodes, names, strict=True)
-            ],
-            best=tree.path(said.ids, said.complete),
-        )
 
 
 def _check_steps(interventions: Sequence[Intervention], num_steps: int) -> None:
@@ -425,91 +457,6 @@ def _check_names(record: Sequence[str], seen: Recorded) -> None:
     for pattern in record:
         if not any(fnmatchcase(name, pattern) for name in seen.kept):
             raise ConfigError(f"this model computes nothing named {pattern!r}; see docs/models.md")
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The translation, which of its pieces were given, and the tree of its search."""
-
-    said: Hypothesis
-    forced: list[bool]
-    tree: Tree | None
-
-
-def _found(decoder: Decoder, ids: Ids, asked: document.Asked) -> _Found:
-    target = decoder.tokenizers.target
-    if asked.forced is not None:
-        given = target.encode_batch([asked.forced])[0]
-        (said,) = decoder.force([ids], [given])
-        return _Found(said, [True] * len(said.log_probs), None)
-    start = np.empty(0, np.int64)
-    if asked.prefix:
-        start = target.encode_batch([asked.prefix])[0].astype(np.int64)
-    options: Search = parse("search", asked.search)
-    tree = Tree(_NUM_DROPPED) if asked.mode == "beam" else None
-    (found,) = decoder.search([ids], options, 1, [start] if len(start) else None, tree)
-    said = found.hypotheses[0]
-    return _Found(said, [step < len(start) for step in range(len(said.log_probs))], tree)
-
-
-def _words(text: str, spans: Sequence[Span], num_pieces: int) -> list[document.Word]:
-    """Return the words with their pieces, `</s>` aside; a mere space belongs to the word after it."""
-    found = words(text)
-    touched = match_pieces(spans, found)
-    pieces_of_word = [list(pieces) for pieces in touched.pieces_of_word]
-    for piece, word in enumerate(touched.words_of_piece[:num_pieces]):
-        if not word:
-            after = next((n for n, (start, _) in enumerate(found) if start >= spans[piece][0]), -1)
-            if found:
-                pieces_of_word[after] = sorted({*pieces_of_word[after], piece})
-    return [
-        document.Word(start=start, end=end, pieces=pieces)
-        for (start, end), pieces in zip(found, pieces_of_word, strict=True)
-        if pieces
-    ]
-
-
-def _metrics(said: Hypothesis) -> document.Metrics:
-    how_perplexed = document.perplexity(said.log_prob, len(said.log_probs))
-    looks_TS = said.attention_TS.astype(float)
-    if not looks_TS.shape[1]:
-        return document.Metrics(
-            perplexity=how_perplexed,
-            coverage=None,
-            coverage_penalty=None,
-            coverage_deviation=None,
-            entropy_out=None,
-            entropy_in=None,
-        )
-    coverage_S = looks_TS.sum(axis=0)
-    shares_TS = looks_TS / np.maximum(coverage_S, 1e-12)
-    return document.Metrics(
-        perplexity=how_perplexed,
-        coverage=[_short(one) for one in coverage_S],
-        coverage_penalty=float(np.log(np.clip(coverage_S, 1e-4, 1)).sum()),
-        coverage_deviation=float(-np.log1p((1 - coverage_S) ** 2).mean()),
-        entropy_out=float(_entropies(looks_TS).mean()),
-        entropy_in=float(_entropies(shares_TS.T).mean()),
-    )
-
-
-def _entropies(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    entropies: NDArray[np.float64] = -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)
-    return entropies
-
-
-def _safe(text: str) -> str:
-    """Return the text with � for halves of surrogate pairs, which JSON cannot say; places stay."""
-    return text if text.isascii() else "".join("�" if "\ud800" <= c <= "\udfff" else c for c in text)
-
-
-def _short(number: Any) -> float:
-    """Return a number to six significant digits; what is impossible as a very small log-probability."""
-    return float(f"{max(float(number), LEAST_LOG_PROB):.6g}")
-
-
-def _rounded(values_TX: Floats) -> list[list[float]]:
-    return [[round(float(value), 4) for value in row] for row in values_TX]
 
 
 def _ms(seconds: float) -> float:

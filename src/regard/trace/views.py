@@ -267,7 +267,9 @@ def rendered(
 ) -> bytes:
     """Return one or more traces as a file of some form; only pictures and pages hold several."""
     if form in ("json", "csv") and len(traces) > 1:
-        raise ConfigError(f"a {form.upper()} file holds one translation; show one model at a time")
+        raise ConfigError(
+            f"a {form.upper()} file holds one translation; show one model and one part at a time"
+        )
     match form:
         case "json":
             return traces[0].to_json().encode()

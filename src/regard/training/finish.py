@@ -10,6 +10,7 @@ import torch
 from regard.alignment.reading import Reading
 from regard.corpus.batches import Batches
 from regard.evaluation.scores import LengthScore, Scores, score
+from regard.loaded import Loaded
 from regard.model.build import build_model, import_arrays
 from regard.model.engine import TorchEngine
 from regard.modelfile import ModelFile, load_model, save_model
@@ -25,7 +26,7 @@ from regard.training.recipes import RunOptions, options_of
 from regard.training.request import TrainRequest
 from regard.training.validate import Validated
 from regard.translate.result import Translation
-from regard.translate.translator import Translator
+from regard.translate.translator import FORKING, IN_THIS_THREAD, Translator
 
 _BEAM_SIZE = 5
 _LEAST_LONG = 32  # tokens of a source that is never too long, even if validation had shorter ones only
@@ -111,12 +112,15 @@ def _with_habits(
 def _translator(model: ModelFile, device: torch.device) -> Translator:
     """Return the users' translator, or on a GPU one that computes there."""
     if device.type != "cuda":
-        return Translator.of(model)
+        return Translator.of(model, pool=FORKING)
     sizes = model.tokenizers.source.vocab_size, model.tokenizers.target.vocab_size
     on_device = build_model(model.options, *sizes)
     import_arrays(on_device, model.weights)
     engine = TorchEngine(on_device.to(device))
-    return Translator(engine, model.tokenizers, model.reading, model.split_above, num_workers=1)
+    loaded = Loaded.with_engine(
+        engine, model.tokenizers, reading=model.reading, split_above=model.split_above
+    )
+    return Translator(loaded, IN_THIS_THREAD)
 
 
 def origin(about: dict[str, Any]) -> dict[str, Any]:

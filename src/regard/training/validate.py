@@ -20,7 +20,7 @@ from regard.runtime.build import build_engine
 from regard.training.display import Validation
 from regard.training.prepare import Prepared
 from regard.translate.result import Translation
-from regard.translate.translator import IN_THIS_THREAD, MAY_FORK, Translator
+from regard.translate.translator import FORKING, IN_THIS_THREAD, Translator
 
 _PROBE_WORDS = (6, 12)  # a sentence of this many words is shown with its attention
 
@@ -85,7 +85,7 @@ class Validator:
             else:
                 engine = build_engine(self._model.options, arrays)
                 loaded = Loaded.with_engine(engine, self._tokenizers)
-            translator = Translator(loaded, IN_THIS_THREAD if parameters[0].is_cuda else MAY_FORK)
+            translator = Translator(loaded, IN_THIS_THREAD if parameters[0].is_cuda else FORKING)
             # What a model says as yet is what it says: trying again would hide how far it is.
             translations = translator.translate(self._sources, beam_size=1, guard=False)
             torch._foreach_copy_(parameters, own)

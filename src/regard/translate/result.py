@@ -18,6 +18,7 @@ from regard.draw.notebook import mime_bundle
 from regard.draw.terminal import USUAL_WIDTH, heat_map_lines
 from regard.search.searcher import Search
 from regard.text.normalize import Normalized
+from regard.text.segment import Ids
 from regard.text.words import PieceWords, Span, match_pieces, words
 
 Floats = NDArray[np.float32]
@@ -32,7 +33,7 @@ class Searched:
     """How a part was found: what the model read, how it was searched, and what it said before any edit."""
 
     source: Normalized
-    source_ids: NDArray[np.integer]
+    source_ids: Ids
     ids: tuple[int, ...]
     search: Search
     prefix: NDArray[np.int64] | None

@@ -1,5 +1,6 @@
 """`Translator`: text in, translations out. Users, servers, validation and traces all come this way."""
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
@@ -8,10 +9,10 @@ from pathlib import Path
 from typing import Protocol, Unpack
 
 from regard.errors import ConfigError, SourceError
-from regard.executor import Executor, make_executor
 from regard.loaded import Loaded
 from regard.modelfile import ModelFile
 from regard.options.parse import parse
+from regard.parallel import Pool
 from regard.search.searcher import Search, Searcher
 from regard.search.task import Found
 from regard.text.normalize import trace_normalize
@@ -23,17 +24,29 @@ from regard.translate.result import Translation
 Work = Callable[[Job], list[Found]]
 
 
-class MakeExecutor(Protocol):
-    """Chooses where searches are done, such as `functools.partial(make_executor, num_workers=1)`."""
+class MakePool(Protocol):
+    """Chooses where searches are done, such as `functools.partial(make_pool, num_workers=1)`."""
 
-    def __call__(self, work: Work, *, much: bool) -> Executor[Job, list[Found]]:
-        """Return an executor for the work; `much` says whether there is much of it."""
+    def __call__(self, work: Work, *, much: bool) -> Pool[Job, list[Found]]:
+        """Return a pool for the work; `much` says whether there is much of it."""
         ...
 
 
-MAY_FORK: MakeExecutor = partial(make_executor, may_fork=True)
+def make_pool(
+    work: Work, *, much: bool, num_workers: int | None = None, fork: bool | None = None
+) -> Pool[Job, list[Found]]:
+    """Return the fastest pool for this work; only much work is worth the start of processes or threads.
+
+    `num_workers` None is one for each processor. `fork` None: if this process has no other threads, which
+    might hold a lock at that moment.
+    """
+    fork = threading.active_count() == 1 if fork is None else fork
+    return Pool(work, num_workers if much else 1, fork=fork)
+
+
+FORKING: MakePool = partial(make_pool, fork=True)
 """For a program of its own, such as the command line: it forks even beside threads that only draw or wait."""
-IN_THIS_THREAD: MakeExecutor = partial(make_executor, num_workers=1)
+IN_THIS_THREAD: MakePool = partial(make_pool, num_workers=1)
 """For an engine that cannot be used by several at once, such as one on a GPU."""
 
 _FORCE_TOKENS = 1024  # of all rows forced together: the scores of all words for each are kept at once
@@ -60,26 +73,24 @@ class Translator:
     The same text becomes the same tokens, whatever else is translated with it.
     """
 
-    def __init__(
-        self, model: Loaded, executor: MakeExecutor = make_executor, limits: Limits | None = None
-    ) -> None:
-        """Make a translator; `executor` says where the searching is done.
+    def __init__(self, model: Loaded, pool: MakePool = make_pool, limits: Limits | None = None) -> None:
+        """Make a translator; `pool` says where the searching is done.
 
         Without it, much work is shared among forked processes where that is safe, else among threads.
         """
         self.model = model
         self.limits = limits or Limits()
-        self._make_executor = executor
+        self._make_pool = pool
 
     @classmethod
-    def of(cls, *models: ModelFile, executor: MakeExecutor = make_executor) -> "Translator":
+    def of(cls, *models: ModelFile, pool: MakePool = make_pool) -> "Translator":
         """Return the translator of a model, or of several together."""
-        return cls(Loaded.of(*models), executor)
+        return cls(Loaded.of(*models), pool)
 
     @classmethod
-    def open(cls, *paths: str | Path, executor: MakeExecutor = make_executor) -> "Translator":
+    def open(cls, *paths: str | Path, pool: MakePool = make_pool) -> "Translator":
         """Return the translator of a model file, or of several together."""
-        return cls(Loaded.open(*paths), executor)
+        return cls(Loaded.open(*paths), pool)
 
     def translate(
         self,
@@ -128,7 +139,7 @@ class Translator:
         numbered = enumerate(requests)
         done: dict[int, Translation] = {}
         num_done = num_given = 0
-        executor: Executor[Job, list[Found]] | None = None
+        pool: Pool[Job, list[Found]] | None = None
         running: dict[Future[list[Found]], Batch] = {}
 
         def finish(translations: list[tuple[int, Translation]]) -> None:
@@ -143,17 +154,17 @@ class Translator:
                 while num_given in done:
                     yield done.pop(num_given)
                     num_given += 1
-                while executor is None or len(running) < _num_running(executor):
+                while pool is None or len(running) < _num_running(pool):
                     batch = queue.take()
                     if batch is None:
                         window = _window(numbered, self.limits)
                         if not window:
                             break
                         finish(queue.put(window))
-                        executor = executor or self._executor(queue.num_tokens)
+                        pool = pool or self._pool(queue.num_tokens)
                     else:
-                        assert executor is not None
-                        running[executor.submit(batch.job)] = batch
+                        assert pool is not None
+                        running[pool.submit(batch.job)] = batch
                 if running:
                     finished, _ = wait(running, return_when=FIRST_COMPLETED)
                     for future in finished:
@@ -161,12 +172,12 @@ class Translator:
                 elif num_given not in done:
                     return
         finally:
-            if executor is not None:
-                executor.close()
+            if pool is not None:
+                pool.close()
 
-    def _executor(self, num_tokens: int) -> Executor[Job, list[Found]]:
+    def _pool(self, num_tokens: int) -> Pool[Job, list[Found]]:
         work = partial(search_job, self.model.searcher)
-        return self._make_executor(work, much=num_tokens > self.limits.much_tokens)
+        return self._make_pool(work, much=num_tokens > self.limits.much_tokens)
 
     def force(
         self, sources: Sequence[str], targets: Sequence[str], *, numbers: Sequence[int] | None = None
@@ -208,7 +219,7 @@ class Translator:
 
 
 def search_job(searcher: Searcher, job: Job) -> list[Found]:
-    """Return what is found for a job; this is the work that an executor does."""
+    """Return what is found for a job; this is the work that a pool does."""
     return searcher.search(job.queries, job.search, job.num_best)
 
 
@@ -225,9 +236,9 @@ def _requests(
             raise TypeError(f"text {number}: {error}") from None
 
 
-def _num_running(executor: Executor[Job, list[Found]]) -> int:
+def _num_running(pool: Pool[Job, list[Found]]) -> int:
     """Return how many batches are under way at once: where several work, one waits for each of them."""
-    return 1 if executor.num_workers == 1 else 2 * executor.num_workers
+    return 1 if pool.num_workers == 1 else 2 * pool.num_workers
 
 
 def _window(requests: Iterator[tuple[int, Request]], limits: Limits) -> list[tuple[int, Request]]:

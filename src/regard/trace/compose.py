@@ -1,0 +1,177 @@
+"""The sections of a trace document, from what was searched and recorded."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.contract import Floats
+from regard.search.scores import best_ids, log_normaliser
+from regard.search.task import Hypothesis
+from regard.search.tree import Tree
+from regard.text.segment import Ids
+from regard.text.tokenizer import Tokenizer, TokenizerPair
+from regard.text.words import Span, match_pieces, words
+from regard.trace import document
+from regard.trace.document import surfaces
+from regard.trace.recorded import LEAST_LOG_PROB, Recorded
+from regard.vocabulary import EOS
+
+_NUM_CANDIDATES = 10
+
+
+def pieces_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+    """Return the pieces of ids, as JSON can write them."""
+    return [safe(tokenizer.pieces[id]) for id in ids]
+
+
+def source_section(tokenizers: TokenizerPair, text: str, ids: Ids, spans: Sequence[Span]) -> document.Source:
+    """Return what was read."""
+    text, all_ids = safe(text), (*ids.tolist(), EOS)
+    pieces = zip(pieces_of(tokenizers.source, all_ids), all_ids, surfaces(text, spans), spans, strict=True)
+    return document.Source(
+        text=text,
+        pieces=[
+            document.Piece(piece=piece, id=id, surface=surface, start=start, end=end)
+            for piece, id, surface, (start, end) in pieces
+        ],
+        words=_words(text, spans, len(ids)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A translation: its text, where its pieces stand in it, how many of them were given, what is flagged."""
+
+    text: str
+    spans: Sequence[Span]
+    num_forced: int
+    flags: Sequence[str]
+
+
+def target_section(tokenizer: Tokenizer, answer: Answer, said: Hypothesis, seen: Recorded) -> document.Target:
+    """Return what was said, with the candidates of each step."""
+    text, spans = safe(answer.text), answer.spans
+    log_prob_TV = seen.logits_TV - log_normaliser(seen.logits_TV)[:, None]
+    best_TK = best_ids(seen.logits_TV, _NUM_CANDIDATES)
+    entropy_T = -(np.exp(log_prob_TV) * log_prob_TV).sum(axis=1)
+    ids = (*said.ids, EOS) if said.complete else said.ids
+    chosen_T1 = log_prob_TV[np.arange(len(ids)), ids][:, None]
+    rank_T = 1 + (log_prob_TV > chosen_T1).sum(axis=1)
+    added, names = surfaces(text, spans), pieces_of(tokenizer, ids)
+    pieces = []
+    for step, id in enumerate(ids):
+        best = best_TK[step].tolist()
+        candidates = document.Candidates(
+            ids=best,
+            pieces=pieces_of(tokenizer, best),
+            log_probs=[_short(log_prob_TV[step, one]) for one in best],
+        )
+        pieces.append(
+            document.Said(
+                piece=names[step],
+                id=id,
+                surface=added[step],
+                start=spans[step][0],
+                end=spans[step][1],
+                log_prob=_short(said.log_probs[step]),
+                entropy=_short(entropy_T[step]),
+                rank=int(rank_T[step]),
+                forced=step < answer.num_forced,
+                candidates=candidates,
+            )
+        )
+    return document.Target(
+        text=text,
+        pieces=pieces,
+        words=_words(text, spans, len(said.ids)),
+        complete=said.complete,
+        log_prob=said.log_prob,
+        score=said.score,
+        flags=list(answer.flags),
+    )
+
+
+def beam_section(tokenizer: Tokenizer, tree: Tree, said: Hypothesis, beam_size: int) -> document.Beam:
+    """Return what a beam search tried."""
+    names = pieces_of(tokenizer, [node.id for node in tree.nodes])
+    return document.Beam(
+        size=beam_size,
+        nodes=[
+            document.Beamed(
+                parent=node.parent,
+                step=node.step,
+                id=node.id,
+                piece=name,
+                log_prob=_short(node.log_prob),
+                score=_short(node.score),
+                fate=node.fate,
+            )
+            for node, name in zip(tree.nodes, names, strict=True)
+        ],
+        best=tree.path(said.ids, said.complete),
+    )
+
+
+def _words(text: str, spans: Sequence[Span], num_pieces: int) -> list[document.Word]:
+    """Return the words with their pieces, `</s>` aside; a mere space belongs to the word after it."""
+    found = words(text)
+    touched = match_pieces(spans, found)
+    pieces_of_word = [list(pieces) for pieces in touched.pieces_of_word]
+    for piece, word in enumerate(touched.words_of_piece[:num_pieces]):
+        if not word:
+            after = next((n for n, (start, _) in enumerate(found) if start >= spans[piece][0]), -1)
+            if found:
+                pieces_of_word[after] = sorted({*pieces_of_word[after], piece})
+    return [
+        document.Word(start=start, end=end, pieces=pieces)
+        for (start, end), pieces in zip(found, pieces_of_word, strict=True)
+        if pieces
+    ]
+
+
+def metrics_section(said: Hypothesis) -> document.Metrics:
+    """Return the translation in numbers."""
+    how_perplexed = document.perplexity(said.log_prob, len(said.log_probs))
+    looks_TS = said.attention_TS.astype(float)
+    if not looks_TS.shape[1]:
+        return document.Metrics(
+            perplexity=how_perplexed,
+            coverage=None,
+            coverage_penalty=None,
+            coverage_deviation=None,
+            entropy_out=None,
+            entropy_in=None,
+        )
+    coverage_S = looks_TS.sum(axis=0)
+    shares_TS = looks_TS / np.maximum(coverage_S, 1e-12)
+    return document.Metrics(
+        perplexity=how_perplexed,
+        coverage=[_short(one) for one in coverage_S],
+        coverage_penalty=float(np.log(np.clip(coverage_S, 1e-4, 1)).sum()),
+        coverage_deviation=float(-np.log1p((1 - coverage_S) ** 2).mean()),
+        entropy_out=float(_entropies(looks_TS).mean()),
+        entropy_in=float(_entropies(shares_TS.T).mean()),
+    )
+
+
+def _entropies(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    entropies: NDArray[np.float64] = -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)
+    return entropies
+
+
+def safe(text: str) -> str:
+    """Return the text with � for halves of surrogate pairs, which JSON cannot say; places stay."""
+    return text if text.isascii() else "".join("�" if "\ud800" <= c <= "\udfff" else c for c in text)
+
+
+def _short(number: Any) -> float:
+    """Return a number to six significant digits; what is impossible as a very small log-probability."""
+    return float(f"{max(float(number), LEAST_LOG_PROB):.6g}")
+
+
+def rounded(values_TX: Floats) -> list[list[float]]:
+    """Return rows of numbers with as many digits as a reader can use."""
+    return [[round(float(value), 4) for value in row] for row in values_TX]
