@@ -13,6 +13,7 @@ from small import random_weights, shrink
 
 from regard.alignment.reading import Reading
 from regard.draw.colours import shaded
+from regard.flags import FLAGS
 from regard.model.presets import PRESETS
 from regard.modelfile import ModelFile
 from regard.options.model import LocalWindow
@@ -246,6 +247,20 @@ def test_interventions_are_named_and_what_they_did_is_shown(show):
     assert number_of(labels_of(shown)[1][0]) == 1
     shown.click(".selector .choice .decoder")
     assert shown.locator(".grid td.masked").count() == 0
+
+
+@needs_browser
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_every_flag_is_said_in_words_and_only_a_warning_warns(show, traces, language):
+    trace = traces["rnn"]
+    flagged = trace.model_copy(
+        update={"target": trace.target.model_copy(update={"flags": [*FLAGS, HOSTILE[1]]})}
+    )
+    notes = show(flagged.to_html(), f"lang={language}").locator(".note[title]")
+    wanted = [flag.short if language == "en" else flag.korean for flag in FLAGS.values()]
+    assert [one.strip("⚠○ ") for one in notes.all_inner_texts()] == [*wanted, HOSTILE[1]]
+    warns = notes.evaluate_all("all => all.map(one => one.classList.contains('warning'))")
+    assert warns == [*(flag.kind == "warning" for flag in FLAGS.values()), True]
 
 
 @needs_browser

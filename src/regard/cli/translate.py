@@ -143,32 +143,16 @@ class _Report:
 
     def print(self) -> None:
         """Say what looks wrong, and where."""
+        from regard.flags import FLAGS
+
         for flag, numbers in self.flagged.items():
             shown = ", ".join(f"{number:,}" for number in numbers[:_SHOWN_LINES])
             more = ", ..." if len(numbers) > _SHOWN_LINES else ""
-            meaning = _MEANINGS.get(flag, flag)
+            several = FLAGS[flag].several
             print(
-                f"regard: {len(numbers):,} of {self.num_lines:,} {meaning} (line {shown}{more})",
+                f"regard: {len(numbers):,} of {self.num_lines:,} {several} (line {shown}{more})",
                 file=sys.stderr,
             )
-
-
-_MEANINGS = {
-    "empty": "came out empty",
-    "cut": "did not come to an end and were cut",
-    "loops": "say the same thing over and over",
-    "length": "are far too short or too long",
-    "copied": "are copies of their source",
-    "stuck": "look at one place only",
-    "uncovered": "may leave something out",
-    "lost": "lack a number, address, placeholder or emoji of their source",
-    "foreign": "have sources unlike what the model has learnt: another language?",
-    "split": "were too long and were translated in several parts",
-    "around": "were translated around their numbers, addresses, placeholders or emoji",
-    "unknown": "have words copied from the source, unknown to the model",
-    "capitals": "are in capitals and were translated in small letters",
-    "kept": "had numbers, addresses, placeholders or emoji put back",
-}
 
 
 class _Lines:

@@ -1,15 +1,6 @@
 """Is a translation to be trusted? What looks wrong with it, from its pieces and its attention alone.
 
-| flag        | what it says                                                                           |
-|-------------|----------------------------------------------------------------------------------------|
-| `empty`     | nothing was said                                                                       |
-| `cut`       | the limit of its length was reached before it came to an end                           |
-| `loops`     | it says the same thing over and over                                                   |
-| `length`    | it is far too short or too long for its source                                         |
-| `copied`    | it is its source, word for word                                                        |
-| `stuck`     | it looks at one place of the source nearly all the time                                |
-| `uncovered` | much of what the source tells was hardly looked at: it may have been left out          |
-| `lost`      | a number, address, placeholder or emoji of the source is missing                       |
+`regard.flags` says what each flag means.
 """
 
 from collections.abc import Sequence

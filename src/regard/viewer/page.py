@@ -5,11 +5,12 @@ import json
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 from regard.draw.labels import escaped
+from regard.flags import FLAGS
 
-_LANGUAGES = ("en", "ko")
+_LANGUAGES: tuple[Literal["en", "ko"], ...] = ("en", "ko")
 # A call to another site is impossible, not merely absent. Scripts stand in the file itself: the import map
 # and the start inline, the modules as data: URLs, because a page opened as file:// may not import its
 # neighbours.
@@ -33,7 +34,7 @@ def page(documents: Sequence[str], cards: Sequence[list[dict[str, Any]]], pictur
         f'{{"trace":{document},"cards":{json.dumps(of_one, ensure_ascii=False)}}}'
         for document, of_one in zip(documents, cards, strict=True)
     )
-    strings = {language: json.loads(_read(f"i18n/{language}.json")) for language in _LANGUAGES}
+    strings = {language: _strings(language) for language in _LANGUAGES}
     image = base64.b64encode(picture.encode()).decode()
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -60,6 +61,15 @@ start();
 </body>
 </html>
 """
+
+
+def _strings(language: Literal["en", "ko"]) -> dict[str, str]:
+    """Return the texts of the interface in a language, the meanings of flags among them."""
+    strings: dict[str, str] = json.loads(_read(f"i18n/{language}.json"))
+    flags = {
+        f"{flag.kind}.{key}": flag.short if language == "en" else flag.korean for key, flag in FLAGS.items()
+    }
+    return strings | flags
 
 
 def _modules() -> dict[str, str]:

@@ -57,10 +57,18 @@ function notes({ target, request, warnings, model }) {
     request.prefix && note("changed", "✎", t("note.prefix", { text: printable(request.prefix) })),
     request.forced !== null && note("changed", "✎", t("note.forced")),
     !model.reading && note("plain", "○", t("note.no_attention")),
-    ...target.flags.map((flag) => note("warning", "⚠", t(`flag.${flag}`), flag)),
+    ...target.flags.map(flagged),
     ...warnings.map((warning) => note("warning", "⚠", translated("warning", warning) ?? printable(warning))),
   ].filter(Boolean);
   return found.length ? h("ul", { class: "notes", "aria-label": t("notes") }, found) : null;
+}
+
+/** A flag warns that something looks wrong, or remarks how the translation was made. */
+function flagged(flag) {
+  const remark = translated("remark", flag);
+  return remark === null
+    ? note("warning", "⚠", translated("warning", flag) ?? printable(flag), flag)
+    : note("plain", "○", remark, flag);
 }
 
 function note(kind, sign, text, title) {
