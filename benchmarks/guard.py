@@ -19,7 +19,7 @@ from regard.translate.translator import Translator
 
 def share_uncovered(translator: Translator, sources: list[str], targets: list[str]) -> float:
     """Return how many of these translations the guard finds to leave something out, in percent."""
-    tokenizer = translator.tokenizers.source
+    tokenizer = translator.model.tokenizers.source
     num, id_of = 0, {piece: id for id, piece in enumerate(tokenizer.pieces)}
     for one in translator.force(sources, targets):
         (part,) = one.parts

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-import regard
+from regard.loaded import Loaded
 from regard.options.search import BeamOptions
+from regard.search.searcher import Query
 from regard.search.task import DOUBT
 
 
@@ -22,17 +23,17 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=300)
     parser.add_argument("--batch", type=int, default=50)
     arguments = parser.parse_args()
-    translator = regard.load(arguments.model)
+    model = Loaded.open(arguments.model)
     texts = arguments.file.read_text("utf-8").splitlines()[: arguments.sentences]
-    ids = translator.tokenizers.source.encode_batch(list(map(translator.tokenizers.clean_source, texts)))
+    ids = model.tokenizers.source.encode_batch(list(map(model.tokenizers.clean_source, texts)))
     ids.sort(key=len)
     for beam_size in (1, 5):
         options = BeamOptions(beam_size=beam_size)
         apart, margins, num_other = [0.0], [], 0
         for first in range(0, len(ids), arguments.batch):
-            batch = ids[first : first + arguments.batch]
-            for source, together in zip(batch, translator.decoder.search(batch, options), strict=True):
-                (alone,) = translator.decoder.search([source], options)
+            batch = list(map(Query, ids[first : first + arguments.batch]))
+            for source, together in zip(batch, model.searcher.search(batch, options), strict=True):
+                (alone,) = model.searcher.search([source], options)
                 a, b = alone.hypotheses[0], together.hypotheses[0]
                 margins.append(together.margin)
                 num_other += a.ids != b.ids

@@ -9,6 +9,7 @@ already split into words. AER is that of Och & Ney 2003; links as `Translation.l
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,6 @@ from regard.alignment.reading import Reading
 from regard.contract import Batch, Ragged, make_batch
 from regard.corpus.read import open_corpus
 from regard.training.reading import choose_reading, rank_readings
-from regard.translate.decode import Decoder
 from regard.translate.translator import Translator
 
 NUM_TOKENS = 40_000
@@ -26,7 +26,7 @@ NUM_TOKENS = 40_000
 
 def batches(translator: Translator, paths: list[Path]) -> Iterator[Batch]:
     """Yield the first pairs of a corpus, as many as are looked at in training."""
-    tokenizers, num_tokens, pairs = translator.tokenizers, 0, []
+    tokenizers, num_tokens, pairs = translator.model.tokenizers, 0, []
     for pair in open_corpus(paths, "fr", "en").pairs():
         source = tokenizers.source.encode_batch([tokenizers.clean_source(pair.source)])[0]
         target = tokenizers.target.encode_batch([tokenizers.clean_target(pair.target)])[0]
@@ -60,7 +60,8 @@ def error_rate(
     translator: Translator, reading: Reading, sources: list[str], targets: list[str], gold: list
 ) -> float:
     """Return the alignment error rate of a reading, words being what stands between spaces."""
-    translator.decoder = Decoder(translator.engine, translator.tokenizers, reading)
+    searcher = replace(translator.model.searcher, reading=reading)
+    translator = Translator(replace(translator.model, searcher=searcher, reading=reading))
     hits_sure = hits_possible = num_links = num_sure = 0
     for one, source, target, (sure, possible) in zip(
         translator.force(sources, targets), sources, targets, gold, strict=True
@@ -90,7 +91,7 @@ def main() -> None:
     parser.add_argument("--max-words", type=int, default=1000, help="leave longer gold sentences out")
     arguments = parser.parse_args()
     translator = regard.load(arguments.model)
-    ranked = rank_readings(translator.engine, batches(translator, arguments.train))
+    ranked = rank_readings(translator.model.searcher.engine, batches(translator, arguments.train))
     sources, targets = (path.read_text("utf-8").splitlines() for path in arguments.gold[:2])
     gold = read_gold(arguments.gold[2], arguments.reverse)
     kept = [
@@ -112,7 +113,9 @@ def main() -> None:
     print(f"chosen: AER {errors[0]:.3f}; the best of all readings {errors.min():.3f}; ", end="")
     ranks = np.corrcoef(bits.argsort().argsort(), errors.argsort().argsort())[0, 1]
     print(f"rank correlation of bits and AER {ranks:.2f}")
-    assert choose_reading(translator.engine, batches(translator, arguments.train)) == ranked[0][0]
+    assert (
+        choose_reading(translator.model.searcher.engine, batches(translator, arguments.train)) == ranked[0][0]
+    )
 
 
 if __name__ == "__main__":

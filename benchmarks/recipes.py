@@ -21,6 +21,7 @@ from regard.corpus.batches import Batches, Share, resample
 from regard.corpus.read import open_corpus, sample_pairs
 from regard.corpus.store import build_store
 from regard.evaluation.scores import score
+from regard.loaded import Loaded
 from regard.model.build import build_model, export_arrays
 from regard.model.engine import batch_loss
 from regard.model.noise import Noise
@@ -73,7 +74,7 @@ def main() -> None:
                     nll += batch_loss(model, batch, None, 0.0).nll.item()
                     num += batch.num_target_tokens
             arrays: dict[str, Floats] = export_arrays(model)
-            said = Translator(build_engine(model.options, arrays), tokenizers).translate(
+            said = Translator(Loaded.with_engine(build_engine(model.options, arrays), tokenizers)).translate(
                 [pair.source for pair in valid.pairs()], beam_size=1
             )
             bleu = score([one.text for one in said], [pair.target for pair in valid.pairs()]).bleu

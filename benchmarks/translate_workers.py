@@ -8,17 +8,17 @@ The bare search (no guard), greedy and with a beam of 5; one thread of the matri
 import argparse
 import statistics
 import time
+from functools import partial
 from pathlib import Path
 
-import regard
-import regard.translate.executor
-from regard.translate.translator import Translator
+from regard.loaded import Loaded
+from regard.translate.translator import Translator, make_pool
 
 
-def speed(translator: Translator, texts: list[str], beam_size: int, way: str) -> float:
+def speed(model: Loaded, texts: list[str], beam_size: int, way: str) -> float:
     """Return sentences a second."""
-    regard.workers._CAN_FORK = way == "processes"
-    translator.num_workers = 1 if way == "one worker" else None
+    num_workers = 1 if way == "one worker" else None
+    translator = Translator(model, partial(make_pool, num_workers=num_workers, fork=way == "processes"))
     start = time.perf_counter()
     translator.translate(texts, beam_size=beam_size, guard=False)
     return len(texts) / (time.perf_counter() - start)
@@ -33,13 +33,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sentences", type=int, default=500)
     arguments = parser.parse_args()
-    translator = regard.load(arguments.model)
+    model = Loaded.open(arguments.model)
     texts = arguments.file.read_text("utf-8").splitlines()[: arguments.sentences]
     for beam_size in (1, 5):
         speeds: dict[str, list[float]] = {"one worker": [], "threads": [], "processes": []}
         for _ in range(arguments.rounds):
             for way, found in speeds.items():
-                found.append(speed(translator, texts, beam_size, way))
+                found.append(speed(model, texts, beam_size, way))
         for way, found in speeds.items():
             ratios = [mine / one for mine, one in zip(found, speeds["one worker"], strict=True)]
             print(
