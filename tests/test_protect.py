@@ -1,7 +1,9 @@
+import sys
 import time
 from itertools import pairwise
 
 import pytest
+import regex
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -266,3 +268,16 @@ def test_a_small_number_may_be_a_word_but_not_another_number():
     assert missing("3 chats en 1992", "three cats in 1992") == []
     assert missing("3 chats et 1 992,50 euros", "three cats and 1,992.50 euros") == []
     assert [item.text for item in missing("3 chats en 1992", "40 cats in 1992")] == ["3"]
+
+
+def test_any_digit_and_a_sample_of_all_characters_can_be_compared():
+    """`regex` has digits that Python's tables do not have; one of them once ended a whole job."""
+    every = [chr(code) for code in range(sys.maxunicode + 1)]
+    digits = regex.findall(r"\p{Nd}", "".join(every))
+    assert len(digits) > 600
+    for character in [*digits, *every[::211]]:
+        text = f"il pleut {character} {character}2{character}"
+        assert all(text[slice(*item.span)] == item.text for item in items(text))
+        assert missing(text, text) == []
+        if character in digits:
+            assert [item.text for item in missing(f"12{character}3", "x")] == [f"12{character}3"]

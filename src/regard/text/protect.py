@@ -99,7 +99,7 @@ def missing(source: str, target: str) -> list[Item]:
         key = item.text
         if item.kind == "number":
             key = _ascii("".join(_DIGITS.findall(item.text)))
-            may_be_spelt = item.text.isdecimal() and len(key) <= 2 and int(key) <= _MAX_SPELT
+            may_be_spelt = item.text.isdecimal() and key.isascii() and len(key) <= 2 and int(key) <= _MAX_SPELT
             if counted_otherwise:
                 continue
             if key not in held:
@@ -171,8 +171,11 @@ def _endless(pool: Sequence[str], attempt: int) -> Iterator[str]:
 
 
 def _ascii(digits: str) -> str:
-    """Return digits of any script as those of ASCII."""
-    return "".join(str(unicodedata.decimal(digit)) for digit in digits)
+    """Return digits of any script as those of ASCII.
+
+    `regex` may know digits that Python's own tables do not: they stay as they are.
+    """
+    return "".join(str(unicodedata.decimal(digit, digit)) for digit in digits)
 
 
 def _count(key: str, runs: Sequence[str]) -> int:
