@@ -8,7 +8,6 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-import regard.translate.decode
 from small import random_weights, shrink
 
 from regard.alignment.reading import Reading
@@ -57,11 +56,8 @@ def traces():
     What they say is given, because what random models say has no words; one is searched, for its beam.
     """
     record = [f"decoder.1.cross.{name}" for name in ("query", "keys", "values", "heads")]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            regard.translate.decode, "_FREE_TOKENS", 4
-        )  # random models seldom come to an end by themselves
-        searched = tracer_of("bahdanau2015").trace("ab cab", beam_size=3)
+    # Random models seldom come to an end by themselves.
+    searched = tracer_of("bahdanau2015").trace("ab cab", beam_size=3, extra_tokens=4, raw=True)
     return {
         "transformer": tracer_of("regard-small", Reading(1, 0, True)).trace(
             TEXT, force=SAID, effects=True, record=record
