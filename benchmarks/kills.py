@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from regard.sample import write
+from regard.sample import read_sample, write_sample
 from regard.training.checkpoint import newest_checkpoint
 
 FAMILIES = {
@@ -61,7 +61,7 @@ def main() -> None:
     num_same = num_killed = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write(folder, 400)
+        write_sample(folder, read_sample(400))
         wholes, seconds = {}, {}
         for family in FAMILIES:
             wholes[family] = folder / f"{family}.regard"

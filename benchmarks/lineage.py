@@ -5,7 +5,7 @@
 
 On real text: the first 80,000 pairs of Europarl fr-en that have at most 50 words a side (as Bahdanau et al. 2015 for
 their RNNencdec-50 and RNNsearch-50); validated on its dev set, measured on the test set with as many sentences of
-each length, and on the Alibi gold pairs. On the built-in grammar, for which no data is needed: 30,000 pairs of any
+each length, and on the Alibi gold pairs. On sentences of our grammar, for which no data is needed: 30,000 pairs of any
 length up to 60 words, measured on others, 150 of each ten words of length. Recurrent rungs learn without dropout, for the time is short.
 
 `--at-once 2` trains two rungs beside one another, with half of the cores for each; `--time` stays the sum of what the
@@ -25,17 +25,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from regard.alignment.links import to_pharaoh
 from regard.cli.settings import read_time
 from regard.draw.progress import progress
 from regard.files import writing
 from regard.lineage.climb import Plan, climb
 from regard.lineage.ladder import LADDER, rungs
 from regard.lineage.report import MODELS
-from regard.sample import SamplePair, generate, write
+from regard.sample import SamplePair, write_sample
 from regard.text.words import words
 from regard.training.display import open_display
 from regard.training.request import CorpusFiles
+
+sys.path.append(str(Path(__file__).parents[1] / "recipes"))
+from grammar import generate
 
 _MOST_WITHOUT, _LEAST_WITH = 0.5, 0.8
 _MAX_WORDS = 50
@@ -134,19 +136,15 @@ def grammar(folder: Path, num_pairs: int = 30_000) -> Material:
         for name in ("train", "test", "gold")
     }
     if not all(path.exists() for paths in parts.values() for path in paths):
-        write(folder / "train", num_pairs, seed=1)
-        write(folder / "gold", _NUM_GOLD, seed=3)
+        write_sample(folder / "train", generate(num_pairs, seed=1))
+        write_sample(folder / "gold", generate(_NUM_GOLD, seed=3))
         learnt = set((folder / "train" / "sample.fr").read_text("utf-8").splitlines())
         chosen: dict[int, list[SamplePair]] = {}
         for pair in generate(_NUM_DRAWN, seed=2):
             bin = chosen.setdefault((len(words(pair.source)) - 1) // _BIN_WORDS, [])
             if pair.source not in learnt and len(bin) < _NUM_TEST:
                 bin.append(pair)
-        with writing(*parts["test"]) as (french, english, align):
-            for pair in (pair for _, some in sorted(chosen.items()) for pair in some):
-                french.write(f"{pair.source}\n".encode())
-                english.write(f"{pair.target}\n".encode())
-                align.write(f"{to_pharaoh(pair.links)}\n".encode())
+        write_sample(folder / "test", (pair for _, some in sorted(chosen.items()) for pair in some))
     return Material(parts["train"][:2], (), parts["test"][:2], parts["gold"], 2000, ("--words",))
 
 

@@ -14,7 +14,7 @@ from regard.alignment.statistical.posteriors import MAX_JUMP, NULL_PROB, hmm, ib
 from regard.alignment.statistical.table import TableKeys
 from regard.contract import Ragged
 from regard.errors import CorpusError
-from regard.sample import generate
+from regard.sample import read_sample
 from regard.text.words import words
 
 BITS = 18
@@ -26,7 +26,7 @@ def split(text):
 
 
 def sample_corpus(num_pairs):
-    pairs = list(generate(num_pairs))
+    pairs = read_sample(num_pairs)
     return [(split(pair.source), split(pair.target)) for pair in pairs], [pair.links for pair in pairs]
 
 

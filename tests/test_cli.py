@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -113,7 +114,8 @@ def test_debug_shows_the_traceback(tmp_path):
 
 def test_an_interrupt_ends_with_130_and_leaves_nothing(tmp_path):
     process = subprocess.Popen(
-        [*COMMAND, "sample", "--pairs", "10000000", "--out", tmp_path / "out"],
+        [*COMMAND, "demo", "--out", tmp_path / "out" / "page.html"],
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         # What is started in the background of a shell ignores it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
@@ -143,7 +145,9 @@ def test_output_that_cannot_be_written_is_one_line(corpus):
 
 def test_a_termination_leaves_no_temporary_file(tmp_path):
     process = subprocess.Popen(
-        [*COMMAND, "sample", "--pairs", "10000000", "--out", tmp_path / "out"], stderr=subprocess.PIPE
+        [*COMMAND, "demo", "--out", tmp_path / "out" / "page.html"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     while not list(tmp_path.glob("out/.*.part")):
         time.sleep(0.02)
@@ -189,19 +193,22 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     assert done.returncode == 2 and "cannot be written" in done.stderr
 
 
-def test_progress_is_plain_lines_where_there_is_no_terminal(capsys, monkeypatch, tmp_path):
+def test_progress_is_plain_lines_where_there_is_no_terminal(corpus, capsys, monkeypatch):
     monkeypatch.setattr("regard.draw.progress._PATIENCE_SECONDS", -1.0)
     monkeypatch.setattr("regard.draw.progress._LINE_EVERY_SECONDS", -1.0)
-    assert run(["sample", "--pairs", "2000", "--out", str(tmp_path)]) == 0
-    assert capsys.readouterr().err.splitlines() == ["making pairs: 50 %", "making pairs: 100 %"]
+    assert run(["inspect", str(corpus / "sample.fr"), str(corpus / "sample.en")]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert "checking pairs: 100 %" in lines and all(re.fullmatch(r"[a-z ]+: \d+ %", line) for line in lines)
 
 
-def test_progress_is_a_bar_on_a_terminal(tmp_path):
+def test_progress_is_a_bar_on_a_terminal(corpus):
     import pty
 
     reader, writer = pty.openpty()
     process = subprocess.Popen(
-        [*COMMAND, "sample", "--pairs", "6000", "--out", tmp_path], stderr=writer, stdout=subprocess.PIPE
+        [*COMMAND, "inspect", corpus / "sample.fr", corpus / "sample.en"],
+        stderr=writer,
+        stdout=subprocess.PIPE,
     )
     os.close(writer)
     shown = b""
@@ -215,7 +222,7 @@ def test_progress_is_a_bar_on_a_terminal(tmp_path):
         shown += chunk
     os.close(reader)
     process.communicate()
-    assert process.returncode == 0 and b"making pairs" in shown and "━".encode() in shown
+    assert process.returncode == 0 and b"checking pairs" in shown and "━".encode() in shown
 
 
 @pytest.mark.slow

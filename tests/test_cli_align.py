@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from small import random_weights, shrink
 
-import regard.sample
 from regard.alignment.attention import align_pairs, cut_words
 from regard.alignment.links import from_pharaoh, hard_links, symmetrise, to_words
 from regard.cli import run
@@ -15,11 +14,12 @@ from regard.model.presets import preset
 from regard.modelfile import ModelFile, save_model
 from regard.options.model import LearnedPositions
 from regard.options.text import SubwordOptions
+from regard.sample import read_sample
 from regard.text.tokenizer import TokenizerPair
 from regard.text.words import match_pieces
 from regard.translate.translator import Translator
 
-PAIRS = [(one.source, one.target) for one in regard.sample.generate(60)]
+PAIRS = [(one.source, one.target) for one in read_sample(60)]
 TOKENIZERS = TokenizerPair.learn([a for a, _ in PAIRS], [b for _, b in PAIRS], SubwordOptions(vocab_size=500))
 
 
@@ -91,7 +91,7 @@ def test_two_models_become_one_alignment(call, folder, how):
 
 
 def test_without_a_model_the_pairs_themselves_teach_it(call, folder, tmp_path):
-    corpus = [(one.source, one.target) for one in regard.sample.generate(1500)]
+    corpus = [(one.source, one.target) for one in read_sample(1500)]
     for number, name in enumerate(("more.fr", "more.en")):
         (tmp_path / name).write_text("".join(f"{pair[number]}\n" for pair in corpus), "utf-8")
     code, out, _ = call(
@@ -105,7 +105,7 @@ def test_without_a_model_the_pairs_themselves_teach_it(call, folder, tmp_path):
     )
     found = [json.loads(line) for line in out.splitlines()]
     assert code == 0 and len(found) == len(PAIRS)
-    gold = [one.links for one in regard.sample.generate(60)]
+    gold = [one.links for one in read_sample(60)]
     hits = sum(
         len({tuple(link) for link in one["links"]} & set(links))
         for one, links in zip(found, gold, strict=True)
@@ -264,7 +264,7 @@ def test_two_models_link_what_both_look_at_enough(call, folder):
 
 
 def test_a_glossary_has_the_words_that_were_learnt(call, folder, tmp_path):
-    sample = list(regard.sample.generate(800, seed=2))
+    sample = read_sample(800, seed=2)
     (tmp_path / "b.fr").write_text("".join(f"{one.source}\n" for one in sample), "utf-8")
     (tmp_path / "b.en").write_text("".join(f"{one.target}\n" for one in sample), "utf-8")
     terms = tmp_path / "terms.tsv"

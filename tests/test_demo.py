@@ -1,6 +1,7 @@
-"""`regard demo` on small models that know nothing: every part is shown, and nothing is overwritten."""
+"""`regard demo` with small untrained models: every part is shown, a model learns, and nothing is overwritten."""
 
 import errno
+import re
 import signal
 import sys
 from pathlib import Path
@@ -11,23 +12,10 @@ from test_starter import call, package  # noqa: F401 - fixtures
 import regard.cli
 from regard.cli import demo
 
-BRIEF = {
-    "tokenizer": {"vocab_size": 500},
-    "batch": {"batch_tokens": 256},
-    "model": {"hidden_size": 8, "embedding_size": 8},
-    "train": {"steps": 4, "valid_steps": 2},
-}
-
-
-@pytest.fixture
-def brief(package, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(demo, "_LEARNING", BRIEF)
-    monkeypatch.setattr(demo, "_NUM_DRAWN", 3000)
-    monkeypatch.setattr(demo, "_NUM_TEST_PAIRS", 5)
-
 
 @pytest.mark.slow
-def test_every_part_is_shown_and_a_page_written(brief, call):  # noqa: F811
+@pytest.mark.timeout(400)
+def test_every_part_is_shown_a_page_written_and_the_model_learns(package, call):  # noqa: F811
     pytest.importorskip("torch")
     code, out, err = call("demo")
     assert code == 0, err
@@ -35,7 +23,9 @@ def test_every_part_is_shown_and_a_page_written(brief, call):  # noqa: F811
     assert len(heads) == 3
     for text in demo.SENTENCES:
         assert text.split()[0] in out and text.split()[-1] in out
-    assert "Of 5 new sentences it has 0 word for word (BLEU" in out and "alignment error rate" in out
+    num_right = int(re.search(r"Of 200 new sentences it has (\d+) word for word \(BLEU", out)[1])
+    aer = float(re.search(r"alignment error rate is (0\.\d+):", out)[1])
+    assert num_right >= 160 and aer <= 0.25 and "its attention has become the alignment." in out
     for part in ("Without attention", "With attention"):  # a short sentence and the long one
         lines = out.split(part)[1].split("\n\n")[0].splitlines()
         assert sum(line.lstrip().startswith("→") for line in lines) == 2
@@ -49,7 +39,7 @@ def no_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)  # to import it fails
 
 
-def test_without_torch_all_but_the_training_is_shown(brief, call, no_torch):  # noqa: F811
+def test_without_torch_all_but_the_training_is_shown(package, call, no_torch):  # noqa: F811
     Path("regard-demo.html").write_text("mine")
     code, out, _ = call("demo")
     assert code == 0 and "3. " not in out and "pip install 'regard[train]'" in out
@@ -59,17 +49,17 @@ def test_without_torch_all_but_the_training_is_shown(brief, call, no_torch):  # 
     assert Path("regard-demo-2.html").exists() and "Open regard-demo-2.html" in out
 
 
-def test_a_page_is_written_where_it_is_wanted(brief, call, no_torch):  # noqa: F811
+def test_a_page_is_written_where_it_is_wanted(package, call, no_torch):  # noqa: F811
     assert call("demo", "--out", "look.html")[0] == 0 and Path("look.html").exists()
 
 
-def test_a_place_that_cannot_be_written_is_told_at_once(brief, call):  # noqa: F811
+def test_a_place_that_cannot_be_written_is_told_at_once(package, call):  # noqa: F811
     Path("taken").write_text("a file")
     code, out, err = call("demo", "--out", "taken/look.html")
     assert (code, out) == (2, "") and "taken" in err
 
 
-def test_a_reader_that_has_gone_is_not_the_fault_of_the_page(brief, call, monkeypatch):  # noqa: F811
+def test_a_reader_that_has_gone_is_not_the_fault_of_the_page(package, call, monkeypatch):  # noqa: F811
     def gone(*_):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
@@ -81,7 +71,7 @@ def test_a_reader_that_has_gone_is_not_the_fault_of_the_page(brief, call, monkey
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_stop_is_no_fault_and_promises_nothing(brief, call, monkeypatch, number, code):  # noqa: F811
+def test_a_stop_is_no_fault_and_promises_nothing(package, call, monkeypatch, number, code):  # noqa: F811
     pytest.importorskip("torch")
     import regard.training.run
     from regard.training.loop import Stopped
@@ -104,8 +94,8 @@ def test_an_installation_without_the_models_says_what_is_missing(package, call):
 
 
 def test_what_is_learnt_and_what_is_tested_have_no_sentence_in_common():
-    learnt, test = demo._pairs()
-    assert len(learnt) > 2000 and len(test) == demo._NUM_TEST_PAIRS
+    learnt, test = demo.lesson()
+    assert len(learnt) > 4000 and len(test) == 200
     words = {word for pair in (*learnt, *test) for word in pair.source.lower().split()}
-    assert len(words) <= demo._NUM_WORDS
+    assert len(words) <= 500
     assert not {pair.source for pair in learnt} & {pair.source for pair in test}

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from small import random_weights, shrink
 
-import regard.sample
 from regard.model.presets import preset
 from regard.modelfile import ModelFile, save_model
 from regard.options.text import SubwordOptions
+from regard.sample import read_sample, write_sample
 from regard.text.tokenizer import TokenizerPair
 
 ROOT = Path(__file__).parents[1]
@@ -30,7 +30,7 @@ def blocks(document):
 @pytest.mark.slow
 @pytest.mark.timeout(400)  # some of them train
 def test_the_examples_of_a_document_run(document, tmp_path):
-    regard.sample.write(tmp_path / "corpus", num_pairs=20_000)
+    write_sample(tmp_path / "corpus", read_sample(20_000))
     write_model(tmp_path / "fr-en.regard")
     for language, code in blocks(document):
         if language == "python":
@@ -42,7 +42,7 @@ def test_the_examples_of_a_document_run(document, tmp_path):
 
 def write_model(path):
     """A model file as the examples find it, small and untrained."""
-    pairs = list(regard.sample.generate(300))
+    pairs = read_sample(300)
     sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
     tokenizers = TokenizerPair.learn(*sides, SubwordOptions(vocab_size=500))
     options = shrink(preset("regard-small"))

@@ -15,9 +15,9 @@ from regard.corpus.read import open_corpus
 from regard.corpus.shift import MAX_OFFSET, OFFSETS, Shift, find_shifts
 from regard.corpus.write import output_paths
 from regard.errors import ConfigError, OutputError
-from regard.sample import generate
+from regard.sample import read_sample
 
-PAIRS = [(pair.source, pair.target) for pair in generate(10_000)]
+PAIRS = [(pair.source, pair.target) for pair in read_sample(10_000)]
 
 
 def write(tmp_path, pairs, name="a"):

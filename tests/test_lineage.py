@@ -16,7 +16,6 @@ from small import VOCAB, random_batch
 
 torch = pytest.importorskip("torch", reason="training needs torch")
 
-from regard import sample  # noqa: E402
 from regard.alignment.gold import read_gold  # noqa: E402
 from regard.cli import lineage as verb  # noqa: E402
 from regard.errors import ConfigError, CorpusError, OutputError, RegardError  # noqa: E402
@@ -34,7 +33,7 @@ from regard.lineage.wording import WORDS, summary  # noqa: E402
 from regard.model.build import build_model  # noqa: E402
 from regard.model.engine import batch_loss  # noqa: E402
 from regard.modelfile import load_model  # noqa: E402
-from regard.sample import generate  # noqa: E402
+from regard.sample import read_sample, write_sample  # noqa: E402
 from regard.text.words import words  # noqa: E402
 from regard.training.recipes import effective_options  # noqa: E402
 from regard.training.request import CorpusFiles  # noqa: E402
@@ -78,7 +77,7 @@ def no_stages():
 def corpus(tmp_path_factory):
     """Short pairs of our grammar in two files, and a few more with their links."""
     folder = tmp_path_factory.mktemp("corpus")
-    short = (pair for pair in generate(10_000, seed=3) if len(pair.source.split()) <= 6)
+    short = (pair for pair in read_sample(seed=3) if len(pair.source.split()) <= 6)
     pairs, gold = list(islice(short, 120)), list(islice(short, 5))
     write(folder / "some.fr", [pair.source for pair in pairs])
     write(folder / "some.en", [pair.target for pair in pairs])
@@ -415,7 +414,7 @@ def test_rungs_are_as_wide_as_the_transformer_and_options_go_deep(tmp_path):
 
 
 def test_gold_links_may_count_the_words_of_running_text(corpus, tmp_path):
-    sample.write(tmp_path, 5, seed=9)
+    write_sample(tmp_path, read_sample(5, seed=9))
     files = [tmp_path / f"sample.{ending}" for ending in ("fr", "en", "align")]
     with pytest.raises(CorpusError, match="out of range"):
         read_gold_pairs(*files)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import regard.sample
 from regard.modelfile import load_model
+from regard.sample import read_sample
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 
@@ -19,7 +19,7 @@ RECIPES = Path(__file__).parents[1] / "recipes"
 @pytest.fixture
 def pairs():
     """Sentence pairs, a hundred and fifty at a time, all different."""
-    drawn = iter(list(dict.fromkeys((p.source, p.target) for p in regard.sample.generate(6000))))
+    drawn = iter(list(dict.fromkeys((p.source, p.target) for p in read_sample(6000))))
     return lambda num_pairs=150: [next(drawn) for _ in range(num_pairs)]
 
 

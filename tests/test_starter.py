@@ -8,17 +8,17 @@ import pytest
 from small import random_weights, shrink
 
 import regard
-import regard.sample
 import regard.starter
 from regard.cli import run
 from regard.errors import ModelFileError
 from regard.model.presets import preset
 from regard.modelfile import ModelFile, load_model, save_model
 from regard.options.text import SubwordOptions
+from regard.sample import read_sample
 from regard.starter import bundled, default_model, locate, names_model
 from regard.text.tokenizer import TokenizerPair
 
-PAIRS = list(regard.sample.generate(60))
+PAIRS = read_sample(60)
 TOKENIZERS = TokenizerPair.learn(
     [pair.source for pair in PAIRS], [pair.target for pair in PAIRS], SubwordOptions(vocab_size=500)
 )

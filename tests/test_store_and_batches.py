@@ -16,12 +16,12 @@ from regard.corpus.read import Pair
 from regard.corpus.store import Store, build_store
 from regard.errors import ConfigError, CorpusError, OutputError
 from regard.options.text import BatchOptions, SubwordOptions, WordOptions
-from regard.sample import generate
+from regard.sample import read_sample
 from regard.text.normalize import normalize
 from regard.text.tokenizer import TokenizerPair
 from regard.vocabulary import BOS, EOS, PAD
 
-PAIRS = [Pair(10 + 3 * number, pair.source, pair.target) for number, pair in enumerate(generate(3000))]
+PAIRS = [Pair(10 + 3 * number, pair.source, pair.target) for number, pair in enumerate(read_sample(3000))]
 
 
 @pytest.fixture(scope="module")

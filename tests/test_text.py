@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from regard.errors import TokenizerError
 from regard.options.parse import parse
 from regard.options.text import CharacterOptions, SubwordOptions, WordOptions
-from regard.sample import generate
+from regard.sample import read_sample
 from regard.text.normalize import normalize, trace_normalize
 from regard.text.tokenizer import Tokenizer, TokenizerPair
 from regard.text.words import match_pieces, words
 from regard.vocabulary import BOS, EOS, NUM_RESERVED, PAD, RESERVED, SPACE, UNK
 
-SENTENCES = [text for pair in generate(600) for text in (pair.source, pair.target)] + [
+SENTENCES = [text for pair in read_sample(600) for text in (pair.source, pair.target)] + [
     "한국어 문장입니다."
 ] * 3
 OPTIONS = {

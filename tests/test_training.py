@@ -32,7 +32,7 @@ from regard.errors import (  # noqa: E402
 from regard.modelfile import load_model, save_model  # noqa: E402
 from regard.options.text import SubwordOptions  # noqa: E402
 from regard.options.training import AverageOptions, OptimiserOptions, ScheduleOptions  # noqa: E402
-from regard.sample import generate  # noqa: E402
+from regard.sample import read_sample  # noqa: E402
 from regard.training.checkpoint import newest_checkpoint  # noqa: E402
 from regard.training.request import CorpusFiles, TrainRequest  # noqa: E402
 from regard.training.run import train  # noqa: E402
@@ -82,7 +82,7 @@ def no_stages():
 def corpus(tmp_path_factory):
     """French-English pairs of our grammar in two files."""
     folder = tmp_path_factory.mktemp("corpus")
-    short = (pair for pair in generate(10_000, seed=3) if len(pair.source.split()) <= 8)
+    short = (pair for pair in read_sample(seed=3) if len(pair.source.split()) <= 8)
     pairs = list(islice(short, 300))
     for side in ("source", "target"):
         name = {"source": "some.fr", "target": "some.en"}[side]

@@ -13,7 +13,7 @@ import zstandard
 
 from regard.errors import CorpusError
 from regard.options.text import CharacterOptions, SubwordOptions, WordOptions
-from regard.sample import generate
+from regard.sample import read_sample
 from regard.text.segment import SPLITS, TableSegmenter
 from regard.text.tokenizer import Tokenizer
 from regard.text.vectors import MAX_VECTOR_SIZE, vectors_for, word_of
@@ -179,7 +179,7 @@ def test_a_piece_stands_for_a_word_or_for_none(piece, in_words, in_subwords):
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_subwords_inside_words_get_no_vector(write, kind):
-    texts = [text for pair in generate(300) for text in (pair.source, pair.target)]
+    texts = [text for pair in read_sample(300) for text in (pair.source, pair.target)]
     tokenizer = Tokenizer.learn(texts, SubwordOptions(kind=kind, vocab_size=600))
     everything = {piece.removeprefix(SPACE): [1.0, 2.0] for piece in tokenizer.pieces}
     everything.pop("")

@@ -1,11 +1,11 @@
-"""`regard demo`: what all this is, in a minute, on the models of the package and the built-in grammar."""
+"""`regard demo`: what all this is, in a minute, on the models and the sample of the package."""
 
 import argparse
 import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from signal import SIGINT
@@ -45,8 +45,7 @@ _MAX_WIDTH = 110
 _SHOWN_WORDS = 9  # of the sentence that shows what was learnt
 _ALIGNED = 0.3  # the error rate below which attention may be called an alignment
 
-_SEED = 7
-_NUM_DRAWN, _NUM_TEST_PAIRS = 45_000, 200
+_NUM_TEST_PAIRS = 200
 _NUM_WORDS, _MAX_WORDS = 500, 14  # few words in sentences long enough that guessing does not do: soon learnt
 _LEARNING: Mapping[str, Mapping[str, Any]] = {
     "tokenizer": {"vocab_size": 1000},
@@ -124,7 +123,7 @@ def _compare() -> list["Trace"]:
 
 
 def _learn(colour: "Colour") -> "Trace":
-    """Train a model of nothing but the grammar's sentences, and say how well it translates and aligns."""
+    """Train a small model, and say how well it translates and aligns sentences it has not met."""
     from regard.alignment.attention import align_pairs
     from regard.alignment.gold import GoldLinks, score_links
     from regard.evaluation.scores import score
@@ -133,34 +132,10 @@ def _learn(colour: "Colour") -> "Trace":
     from regard.translate.translator import Translator
 
     load_torch()
-    import torch
-
-    learnt, test = _pairs()
+    learnt, test = lesson()
     _head(3, f"A model learns {len(learnt):,} sentence pairs of a small grammar, from nothing")
-
-    from regard.training.display import open_display
-    from regard.training.loop import Stopped
-    from regard.training.request import CorpusFiles, TrainRequest
-    from regard.training.run import train
-
-    with tempfile.TemporaryDirectory(prefix="regard-demo-") as name:
-        files = [Path(name) / f"grammar.{language}" for language in ("fr", "en")]
-        files[0].write_text("".join(f"{pair.source}\n" for pair in learnt), "utf-8")
-        files[1].write_text("".join(f"{pair.target}\n" for pair in learnt), "utf-8")
-        out = Path(name) / "grammar.regard"
-        request = TrainRequest((CorpusFiles(tuple(files)),), out, preset="regard-rnn", options=_LEARNING)
-        display = open_display(sys.stdout)
-        num_threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # two would wait for each other: so small a model does not keep them busy
-        try:
-            train(request, display, progress)
-        except Stopped as stopped:  # nothing of the demo is kept, so there is nothing to go on with
-            how = KeyboardInterrupt() if stopped.number == SIGINT else SystemExit(128 + stopped.number)
-            raise how from stopped
-        finally:
-            torch.set_num_threads(num_threads)
-            display.close()
-        tracer = Tracer.open(out)
+    with tempfile.TemporaryDirectory(prefix="regard-demo-") as folder:
+        tracer = Tracer.open(_train(learnt, Path(folder)))
     translator = Translator.of(tracer.model)
     sources, references = [pair.source for pair in test], [pair.target for pair in test]
     said = [one.text for one in translator.translate(sources)]
@@ -183,24 +158,45 @@ def _learn(colour: "Colour") -> "Trace":
     return trace
 
 
-def _pairs() -> tuple[list["SamplePair"], list["SamplePair"]]:
-    """Return pairs of the grammar's commonest words to learn, and others that are not among them."""
-    from regard.sample import generate
+def lesson() -> tuple[list["SamplePair"], list["SamplePair"]]:
+    """Return pairs of the sample's commonest words to learn, and others that are not among them."""
+    from regard.sample import read_sample
 
     def words(pair: "SamplePair") -> list[str]:
         return pair.source.lower().split()
 
-    drawn = []
-    with progress() as show:
-        for number, pair in enumerate(generate(_NUM_DRAWN, _SEED), start=1):
-            if len(words(pair)) <= _MAX_WORDS:
-                drawn.append(pair)
-            if number % 1000 == 0:
-                show("making sentences", number, _NUM_DRAWN)
-    counted = Counter(word for pair in drawn for word in words(pair))
+    short = [pair for pair in read_sample() if len(words(pair)) <= _MAX_WORDS]
+    counted = Counter(word for pair in short for word in words(pair))
     common = {word for word, _ in counted.most_common(_NUM_WORDS)}
-    pairs = list({pair.source: pair for pair in drawn if common.issuperset(words(pair))}.values())
+    pairs = list({pair.source: pair for pair in short if common.issuperset(words(pair))}.values())
     return pairs[_NUM_TEST_PAIRS:], pairs[:_NUM_TEST_PAIRS]
+
+
+def _train(pairs: Sequence["SamplePair"], folder: Path) -> Path:
+    """Train on the pairs and return the model file in the folder."""
+    import torch
+
+    from regard.sample import write_sample
+    from regard.training.display import open_display
+    from regard.training.loop import Stopped
+    from regard.training.request import CorpusFiles, TrainRequest
+    from regard.training.run import train
+
+    write_sample(folder, pairs)
+    corpus = CorpusFiles((folder / "sample.fr", folder / "sample.en"))
+    request = TrainRequest((corpus,), folder / "sample.regard", preset="regard-rnn", options=_LEARNING)
+    display = open_display(sys.stdout)
+    num_threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # two would wait for each other: so small a model does not keep them busy
+    try:
+        train(request, display, progress)
+    except Stopped as stopped:  # nothing of the demo is kept, so there is nothing to go on with
+        how = KeyboardInterrupt() if stopped.number == SIGINT else SystemExit(128 + stopped.number)
+        raise how from stopped
+    finally:
+        torch.set_num_threads(num_threads)
+        display.close()
+    return request.out
 
 
 def _say_what_next(page: Path) -> None:

@@ -1,17 +1,14 @@
-"""`regard sample`: a corpus with gold alignments, made by the built-in grammar."""
+"""`regard sample`: a corpus with gold alignments, from the pairs of the package."""
 
 import argparse
 from pathlib import Path
 
-from regard.draw.progress import progress
-from regard.errors import ConfigError
-
 NAME = "sample"
-HELP = "make a French-English corpus with gold word alignments"
+HELP = "write a French-English corpus with gold word alignments"
 DESCRIPTION = """\
-Make French-English sentence pairs with gold word alignments from a grammar of our own:
-DIR/sample.fr, DIR/sample.en and DIR/sample.align (Pharaoh format, counted from 0).
-The same seed gives the same pairs, and a longer corpus begins with the shorter one."""
+Write French-English sentence pairs with gold word alignments: DIR/sample.fr, DIR/sample.en and
+DIR/sample.align (Pharaoh format, counted from 0). The package has 40,000 pairs, made by a grammar;
+recipes/sample.py of the project's sources makes more. A longer corpus begins with the shorter one."""
 EXAMPLES = """\
 examples:
   regard sample --pairs 20000 --out corpus
@@ -25,18 +22,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pairs", type=int, default=20_000, metavar="N", help="number of pairs (default: %(default)s)"
     )
     parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="another seed, other pairs (default: %(default)s)"
+        "--seed", type=int, metavar="N", help="choose the pairs at random; without it, the first N are taken"
     )
 
 
 def run(options: argparse.Namespace) -> None:
     """Write the corpus."""
-    from regard.sample import write
+    from regard.sample import read_sample, write_sample
 
-    if options.pairs < 1:
-        raise ConfigError(f"--pairs {options.pairs} is not valid; ask for at least 1")
-    with progress() as show:
-        write(
-            options.out, options.pairs, options.seed, lambda done: show("making pairs", done, options.pairs)
-        )
+    write_sample(options.out, read_sample(options.pairs, options.seed))
     print(f"{options.pairs:,} pairs in {options.out}: sample.fr, sample.en, sample.align")

@@ -7,7 +7,7 @@ A fixed expression links the words that carry the same number: `la semaine:1 der
 
 from typing import Literal
 
-from regard.sample.inflection import (
+from grammar.inflection import (
     Adjective,
     Aspect,
     Noun,

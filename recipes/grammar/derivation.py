@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import TypeVar
 
-from regard.sample.inflection import Noun
-from regard.sample.lexicon import NOUNS, Expression
-from regard.sample.orthography import Word
+from grammar.inflection import Noun
+from grammar.lexicon import NOUNS, Expression
+from grammar.orthography import Word
 
 T = TypeVar("T")
 Words = tuple[Word, ...]

@@ -1,7 +1,7 @@
 """Whole sentences: statements joined by conjunctions, and questions."""
 
-from regard.sample.adverbials import destination, place, when
-from regard.sample.clauses import (
+from grammar.adverbials import destination, place, when
+from grammar.clauses import (
     BACKGROUND,
     FUTURE,
     HABITUAL,
@@ -13,9 +13,9 @@ from regard.sample.clauses import (
     Tense,
     clause,
 )
-from regard.sample.derivation import EMPTY, Derivation, NounPhrase, Phrase, nouns_of
-from regard.sample.inflection import Verb
-from regard.sample.lexicon import (
+from grammar.derivation import EMPTY, Derivation, NounPhrase, Phrase, nouns_of
+from grammar.inflection import Verb
+from grammar.lexicon import (
     ADJECTIVES,
     AVOIR_AS_BE,
     BE,
@@ -31,8 +31,8 @@ from regard.sample.lexicon import (
     WEATHER,
     Time,
 )
-from regard.sample.noun_phrases import any_pronoun, noun_phrase, predicative, pronoun_for, someone
-from regard.sample.statements import Told, definite, doing, lasting, object_of, statement, tense_of, usable
+from grammar.noun_phrases import any_pronoun, noun_phrase, predicative, pronoun_for, someone
+from grammar.statements import Told, definite, doing, lasting, object_of, statement, tense_of, usable
 
 _TIMES: tuple[Time, ...] = ("past", "past", "present", "present", "present", "future")
 _EVENTS = tuple(verb for verb in INTRANSITIVE if verb.aspect == "event")

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from regard.sample.derivation import EMPTY, Derivation, NounPhrase, Phrase, Words, spread
-from regard.sample.inflection import EnglishVerb, Verb
-from regard.sample.lexicon import BE, GO, WANT, Expression
+from grammar.derivation import EMPTY, Derivation, NounPhrase, Phrase, Words, spread
+from grammar.inflection import EnglishVerb, Verb
+from grammar.lexicon import BE, GO, WANT, Expression
 
 FrenchTense = Literal["present", "imperfect", "compound", "future", "near"]
 EnglishTense = Literal["simple", "progressive", "past", "past progressive", "future", "near"]

@@ -1,8 +1,8 @@
 """When and where: dates, hours and places."""
 
-from regard.sample.derivation import Derivation, NounPhrase, Phrase, nouns_of, spread
-from regard.sample.inflection import Noun
-from regard.sample.lexicon import (
+from grammar.derivation import Derivation, NounPhrase, Phrase, nouns_of, spread
+from grammar.inflection import Noun
+from grammar.lexicon import (
     CITIES,
     COUNTRIES,
     DAYS,
@@ -13,7 +13,7 @@ from regard.sample.lexicon import (
     WHEN,
     Time,
 )
-from regard.sample.noun_phrases import Determiner, noun_phrase
+from grammar.noun_phrases import Determiner, noun_phrase
 
 
 def when(d: Derivation, time: Time) -> Phrase:

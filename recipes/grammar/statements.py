@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from regard.sample.adverbials import date, destination, place, position, town_or_country, when
-from regard.sample.clauses import (
+from grammar.adverbials import date, destination, place, position, town_or_country, when
+from grammar.clauses import (
     BORN,
     FUTURE,
     HABITUAL,
@@ -17,9 +17,9 @@ from regard.sample.clauses import (
     Tense,
     clause,
 )
-from regard.sample.derivation import EMPTY, Derivation, NounPhrase, Phrase, nouns_of, spread
-from regard.sample.inflection import Noun, Verb
-from regard.sample.lexicon import (
+from grammar.derivation import EMPTY, Derivation, NounPhrase, Phrase, nouns_of, spread
+from grammar.inflection import Noun, Verb
+from grammar.lexicon import (
     BE,
     CAN,
     FREQUENCY,
@@ -39,7 +39,7 @@ from regard.sample.lexicon import (
     Expression,
     Time,
 )
-from regard.sample.noun_phrases import (
+from grammar.noun_phrases import (
     Determiner,
     Scope,
     any_pronoun,

@@ -3,9 +3,9 @@
 from functools import cache
 from typing import Literal
 
-from regard.sample.derivation import Derivation, NounPhrase, Phrase, spread
-from regard.sample.inflection import Adjective, Noun
-from regard.sample.lexicon import ADJECTIVES, DEGREES, NAMES, NUMBERS, PEOPLE
+from grammar.derivation import Derivation, NounPhrase, Phrase, spread
+from grammar.inflection import Adjective, Noun
+from grammar.lexicon import ADJECTIVES, DEGREES, NAMES, NUMBERS, PEOPLE
 
 Determiner = Literal["the", "a", "this", "own", "my", "number", "lot", "several", "all", "every", "generic"]
 Scope = Literal["plain", "not", "never", "question"]
