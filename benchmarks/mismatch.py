@@ -13,7 +13,8 @@ from itertools import islice
 from pathlib import Path
 
 from regard.alignment.statistical.evidence import relatedness
-from regard.corpus.inspect import clean_pairs, inspect
+from regard.corpus.clean import clean_pairs
+from regard.corpus.inspect import inspect
 from regard.corpus.read import open_corpus
 
 

@@ -79,7 +79,7 @@ def test_a_corpus_without_a_single_pair_is_an_error(write: Write) -> None:
     empty = write("a.fr.gz", gzip.compress(b""))
     assert "no sentence pair" in fault(empty, empty)
     only_header = write("a.tsv", "en\tfr\n")
-    assert f"{only_header}: no sentence pair in it (read over: header: 1)" in fault(only_header)
+    assert f"{only_header}: no sentence pair in it (skipped: header: 1)" in fault(only_header)
     assert "no sentence pair" in fault(write("a.po", 'msgid "a"\nmsgstr ""\n'))
 
 

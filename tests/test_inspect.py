@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from regard.alignment.statistical.evidence import relatedness
 from regard.corpus.checks import RULES, check_pair
-from regard.corpus.inspect import _stretches, clean, inspect
+from regard.corpus.clean import clean
+from regard.corpus.inspect import inspect
 from regard.corpus.read import open_corpus
-from regard.corpus.shift import MAX_OFFSET, OFFSETS, Shift, find_shifts
+from regard.corpus.shift import MAX_OFFSET, OFFSETS, Shift, find_shifts, stretches
 from regard.corpus.write import output_paths
 from regard.errors import ConfigError, OutputError
 from regard.sample import read_sample
@@ -179,11 +180,11 @@ def test_shifts_do_not_depend_on_how_the_corpus_is_cut(sizes):
     chunks = [list(islice(iterator, size)) for size in sizes]
     judged = [
         (stretch.first + place, stretch.pairs[place])
-        for stretch in _stretches(chunks)
+        for stretch in stretches(chunks)
         for place in range(stretch.begin, stretch.end)
     ]
     assert judged == list(enumerate(pairs))
-    for stretch in _stretches(chunks):
+    for stretch in stretches(chunks):
         around = range(stretch.begin - MAX_OFFSET, stretch.end + MAX_OFFSET)
         for place in around:
             number = stretch.first + place

@@ -64,11 +64,19 @@ class Corpus:
             reasons = ", ".join(f"{reason}: {count:,}" for reason, count in self.skipped.items())
             raise CorpusError(
                 f"{' and '.join(map(str, self.paths))}: no sentence pair in it"
-                + (f" (read over: {reasons})" if reasons else "")
+                + (f" (skipped: {reasons})" if reasons else "")
                 + "; check that these are the right files and languages"
             )
         if on_progress is not None:
             on_progress(self.num_bytes)
+
+
+def up_to_shorter_end(corpus: Corpus, on_progress: Callable[[int], None] | None = None) -> Iterator[Pair]:
+    """Yield the pairs of a corpus whose sides may differ in length."""
+    try:
+        yield from corpus.pairs(on_progress)
+    except UnequalError:
+        return
 
 
 def chunks(pairs: Iterable[Pair], max_pairs: int) -> Iterator[list[Pair]]:

@@ -248,3 +248,35 @@ def _runs(states: Sequence[int]) -> Iterator[Shift]:
         if OFFSETS[state]:
             yield Shift(start, end, OFFSETS[state])
         start = end
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Pairs to be judged, those from `begin` to `end`, and their neighbours."""
+
+    first: int  # the number of the first pair
+    begin: int
+    end: int
+    pairs: list[tuple[str, str]]
+
+
+def stretches(chunks: Iterable[list[tuple[str, str]]]) -> Iterator[Stretch]:
+    """Yield the chunks with the neighbours that the pairs at their ends are compared with."""
+    held: list[tuple[str, str]] = []
+    first = begin = 0
+    for chunk in chunks:
+        held += chunk
+        end = len(held) - MAX_OFFSET
+        if end > begin:
+            yield Stretch(first, begin, end, held)
+            drop = max(0, end - MAX_OFFSET)
+            held, first, begin = held[drop:], first + drop, end - drop
+    if len(held) > begin:
+        yield Stretch(first, begin, len(held), held)
+
+
+def judge_stretch(judges: Judges, stretch: Stretch) -> Vectors:
+    """Return how near the source of each pair to be judged is to the targets around its own."""
+    sources = [features(source) for source, _ in stretch.pairs]
+    targets = [features(target) for _, target in stretch.pairs]
+    return judge(judges, stretch.first, sources, targets)[stretch.begin : stretch.end]

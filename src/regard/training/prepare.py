@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from regard.corpus.batches import Share
-from regard.corpus.inspect import Report, clean_pairs, inspect, what_to_clean
+from regard.corpus.clean import clean_pairs, what_to_clean
+from regard.corpus.findings import Report
+from regard.corpus.inspect import inspect
 from regard.corpus.read import Corpus, Pair, sample_pairs
 from regard.corpus.split import Split, split_off
 from regard.corpus.store import Store, build_store

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 import regard
-from regard.corpus.inspect import check_rules
+from regard.corpus.clean import check_rules
 from regard.corpus.language_codes import matches
 from regard.corpus.read import Corpus, open_corpus
 from regard.errors import CheckpointError, ConfigError, OutputError, TrainingError
