@@ -2,6 +2,7 @@ import gc
 import os
 import pickle
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,35 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(tmp_path):
         file.write(b"new" * 100_000)
     assert (tmp_path / "a").read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_file_that_is_replaced_keeps_its_mode_and_a_link_is_followed(tmp_path):
+    (tmp_path / "secret").write_bytes(b"old")
+    (tmp_path / "secret").chmod(0o600)
+    (tmp_path / "link").symlink_to("secret")
+    with writing(tmp_path / "link") as [file]:
+        file.write(b"new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "secret").read_bytes() == b"new"
+    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "secret", 4321, 4321)
+        with writing(tmp_path / "secret") as [file]:
+            file.write(b"newer")
+        assert (tmp_path / "secret").stat().st_uid == 4321
+
+
+def test_a_pipe_or_a_device_is_written_to_and_stays_what_it_is(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    read = []
+    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    with writing(tmp_path / "pipe") as [file]:
+        file.write(b"through")
+    reader.join(10)
+    assert read == [b"through"] and stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    with writing(Path(os.devnull)) as [file]:
+        file.write(b"nowhere")
+    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
 
 @pytest.mark.parametrize("ending", ["gz", "xz", "zst"])

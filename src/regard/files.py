@@ -7,6 +7,7 @@ import lzma
 import os
 import secrets
 import shutil
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -79,22 +80,32 @@ def compressed(path: Path, raw: BinaryIO) -> BinaryIO:
 def writing(*paths: Path) -> Iterator[list[IO[bytes]]]:
     """Open files for writing that appear, all of them and whole, when the block ends well.
 
-    Each is written beside its place under a temporary name, synced and then renamed;
-    if the block raises, the temporary files are removed and what stood there before still stands.
+    Each is written beside its place under a temporary name, synced and then renamed; if the block raises,
+    the temporary files are removed and what stood there before still stands. A file that is replaced keeps
+    its mode and, where we may set it, its owner; a symbolic link is followed. What is no regular file, such
+    as a device or a pipe, is written to directly.
     """
     temporaries: list[Path] = []
+    places: list[Path] = []
+    renamed: list[tuple[Path, Path]] = []
     for path in paths:
         if path.is_dir():  # before the first of several is in its place
             raise OutputError(f"{path}: cannot be written (it is a folder); name a file")
+        places.append(path.resolve() if path.is_symlink() else path)
     with contextlib.ExitStack() as cleaning, _explained(paths[0]):
         cleaning.callback(_remove, temporaries)
         with contextlib.ExitStack() as closing:
             raws: list[IO[bytes]] = []
             streams: list[IO[bytes]] = []
-            for path in paths:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                temporaries.append(_beside(path))  # known before it is there: a signal may come in between
-                raws.append(closing.enter_context(temporaries[-1].open("xb")))
+            for path, place in zip(paths, places, strict=True):
+                if place.exists() and not place.is_file():
+                    raws.append(closing.enter_context(place.open("wb")))
+                else:
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    temporaries.append(_beside(place))  # known before it is there: a signal may come
+                    raws.append(closing.enter_context(temporaries[-1].open("xb")))
+                    _keep_mode(place, raws[-1])
+                    renamed.append((temporaries[-1], place))
                 streams.append(compressed(path, cast(BinaryIO, raws[-1])))
                 closing.callback(_close_quietly, streams[-1])
             yield streams
@@ -102,10 +113,23 @@ def writing(*paths: Path) -> Iterator[list[IO[bytes]]]:
                 if stream is not raw:
                     stream.close()
                 raw.flush()
-                os.fsync(raw.fileno())
+                if stat.S_ISREG(os.fstat(raw.fileno()).st_mode):  # a pipe cannot be synced
+                    os.fsync(raw.fileno())
         # Closed before they are renamed: some systems do not rename open files.
-        for temporary, path in zip(temporaries, paths, strict=True):
-            temporary.replace(path)
+        for temporary, place in renamed:
+            temporary.replace(place)
+
+
+def _keep_mode(place: Path, new: IO[bytes]) -> None:
+    """Give a new file the mode and the owner of the one it will replace, if there is one."""
+    if not place.exists():
+        return
+    old = place.stat()
+    if hasattr(os, "fchown"):
+        with contextlib.suppress(PermissionError):
+            os.fchown(new.fileno(), old.st_uid, old.st_gid)
+    if hasattr(os, "fchmod"):
+        os.fchmod(new.fileno(), old.st_mode & 0o7777)
 
 
 def refuse_to_replace(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
