@@ -347,7 +347,7 @@ def test_a_part_of_one_sentence_has_no_interval():
 
 def test_pairs_too_long_for_the_model_are_counted_and_left_out(monkeypatch):
     translator = regard.load(GOLDEN)
-    monkeypatch.setattr(translator.engine, "max_tokens", 12, raising=False)
+    monkeypatch.setattr(translator.model.searcher.engine, "max_tokens", 12, raising=False)
     found = evaluate(
         {"short": translator}, SOURCES[:2], ["it rains .", "a b " * 20], num_trials=10, beam_size=1
     )

@@ -99,7 +99,8 @@ def missing(source: str, target: str) -> list[Item]:
         key = item.text
         if item.kind == "number":
             key = _ascii("".join(_DIGITS.findall(item.text)))
-            may_be_spelt = item.text.isdecimal() and key.isascii() and len(key) <= 2 and int(key) <= _MAX_SPELT
+            is_small = key.isascii() and len(key) <= 2 and int(key) <= _MAX_SPELT
+            may_be_spelt = item.text.isdecimal() and is_small
             if counted_otherwise:
                 continue
             if key not in held:
