@@ -558,32 +558,40 @@ def damaged(trace, how):
         plain["format"] = "regard-trace/9"
     elif how == "damaged":
         cross["log_weights"]["data"] = cross["log_weights"]["data"][:-8] + "AAAAAAA="
-    elif how == "sum":
-        cross["log_weights"]["scale"] *= 4
-    elif how == "surfaces":
-        plain["source"]["pieces"][0]["surface"] = "?"
-    elif how == "shape":
+    elif how == "pieces":
+        plain["source"]["pieces"].clear()
+    elif how == "source.words":
+        plain["source"]["words"][0]["pieces"] = [99]
+    elif how == "cross":
         plain["target"]["pieces"].pop()
-        plain["target"]["log_prob"] = sum(piece["log_prob"] for piece in plain["target"]["pieces"])
-    elif how == "causal":
-        next(one for one in plain["attentions"] if one["kind"] == "encoder")["causal"] = True
+    elif how == "cross.sums":
+        cross["log_sums"] = cross["log_weights"]
+    elif how == "cross.heads":
+        cross["heads"][0].pop()
     elif how == "reading":
         plain["model"]["reading"]["layer"] = 7
     elif how == "beam":
-        plain["beam"]["best"].reverse()
+        plain["beam"]["nodes"][-1]["parent"] = 999
+    elif how == "beam.best":
+        plain["beam"]["best"].pop()
+    elif how == "effects.erasure":
+        plain["effects"]["erasure"][0].pop()
     return json.dumps(plain)
 
 
 @needs_browser
 def test_a_trace_that_cannot_be_is_not_drawn(show, traces):
-    ways = ["format", "damaged", "sum", "surfaces", "shape", "causal", "reading", "beam"]
-    chosen = [traces["searched" if how == "beam" else "transformer"] for how in [*ways, ""]]
+    misfits = ["pieces", "source.words", "cross", "cross.sums", "cross.heads", "reading"]
+    ways = ["format", "damaged", *misfits, "beam", "beam.best", "effects.erasure"]
+    chosen = [traces["searched" if how.startswith("beam") else "transformer"] for how in [*ways, ""]]
     documents = [damaged(trace, how) for trace, how in zip(chosen, [*ways, ""], strict=True)]
     shown = show(page(documents, list(map(cards_json, chosen)), "<svg/>", "x"))
     messages = shown.locator(".refusal").all_inner_texts()
     assert len(messages) == len(ways) and shown.locator(".grid").count() == 1
     for how, message in zip(ways, messages, strict=True):
-        assert STRINGS["en"]["refusal"] in message and STRINGS["en"][f"unsound.{how}"] in message
+        key = how if how in ("format", "damaged") else "misfit"
+        assert STRINGS["en"]["refusal"] in message and STRINGS["en"][f"unsound.{key}"] in message
+        assert key != "misfit" or message.splitlines().count(how) == 1
     shown.keyboard.press("]")  # goes to the one that is drawn
     assert shown.input_value(".slider") == "1"
 

@@ -1,7 +1,7 @@
-// The data layer: a trace as it is drawn, with its arrays unpacked and its invariants checked.
+// The data layer: a trace as it is drawn, with its arrays unpacked and its parts fitting together.
 
 import { unpack, row } from "#app/arrays";
-import { problems } from "#app/checks";
+import { misfit } from "#app/checks";
 
 export const FORMAT = "regard-trace/1";
 
@@ -14,14 +14,12 @@ export class Unsound extends Error {
   }
 }
 
-/** A document with unpacked arrays; an `Unsound` error if something does not hold that must. */
+/** A document with unpacked arrays; an `Unsound` error if it cannot be drawn. */
 export async function load(document_) {
   if (document_?.format !== FORMAT) throw new Unsound("format", String(document_?.format));
   const trace = { ...document_, attentions: {}, states: {} };
   let where = "";
   try {
-    const kinds = document_.attentions.map((one) => one.kind);
-    if (new Set(kinds).size < kinds.length) throw new Unsound("twice");
     for (const one of document_.attentions) {
       where = one.kind;
       trace.attentions[one.kind] = await attention(one);
@@ -31,7 +29,8 @@ export async function load(document_) {
       trace.states[name] = await unpack(array);
     }
     where = "";
-    for (const { key, detail } of problems(trace)) throw new Unsound(key, detail);
+    const part = misfit(trace);
+    if (part) throw new Unsound("misfit", part);
   } catch (error) {
     if (error instanceof Unsound) throw error;
     throw new Unsound("damaged", [where, error.message].filter(Boolean).join(": "));

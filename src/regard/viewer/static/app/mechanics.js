@@ -4,7 +4,6 @@ import { h, piece, printable } from "#app/dom";
 import { t, translated, fixed } from "#app/i18n";
 import { row, rows } from "#app/arrays";
 import { headOf } from "#app/data";
-import { mix, difference } from "#app/checks";
 import { names, layerAndHead } from "#app/views";
 import { strip, vector, bars, formula, largest } from "#app/strips";
 import { list } from "#app/candidates";
@@ -142,4 +141,16 @@ function agreement(trace, card, step, layer, head) {
     h("span", { "aria-hidden": "true" }, agrees ? "✓ " : "✗ "),
     t(agrees ? "agrees" : "disagrees", { most: most.toExponential(1) }),
   );
+}
+
+/** Vectors mixed by weights: Σ α_i h_i. */
+function mix(weights, vectors_) {
+  const mixed = new Float64Array(vectors_[0].length);
+  vectors_.forEach((values, place) => values.forEach((value, at) => (mixed[at] += weights[place] * value)));
+  return mixed;
+}
+
+/** The largest difference of two vectors. */
+function difference(one, other) {
+  return one.reduce((most, value, at) => Math.max(most, Math.abs(value - other[at])), 0);
 }
