@@ -11,39 +11,40 @@ from regard.options.section import Options, named
 
 
 class TokenSource(Options):
-    """The source is a sentence: a row of ids, each with its vector."""
+    """The source is text: a sequence of token ids."""
 
     kind: Literal["tokens"] = "tokens"
     """Ids of pieces."""
 
 
 class FeatureSource(Options):
-    """The source is a row of feature vectors, such as the regions of an image (Xu et al. 2015)."""
+    """The source is a sequence of feature vectors, such as the regions of an image (Xu et al. 2015)."""
 
     kind: Literal["features"] = "features"
     """Vectors from outside."""
     feature_size: int = Field(512, ge=1)
-    """Numbers in one feature vector."""
+    """Length of one feature vector."""
 
 
 SourceOptions = Annotated[TokenSource | FeatureSource, Field(discriminator="kind"), named("tokens")]
 
 
 class ContentScorer(Options):
-    """A score of the query against each memory."""
+    """The score compares the query (decoder state s) with each encoder state h."""
 
     kind: Literal["additive", "dot", "scaled-dot", "general", "scaled-general"] = "additive"
-    """`additive` v.tanh(W s + U h), also called `concat`; `dot` s.h; `general` s.W h; `scaled-dot` and
-    `scaled-general` are those over √n."""
+    """`additive`: v · tanh(W s + U h), also called `concat`; `dot`: s · h; `general`: s · W h; `scaled-dot`
+    and `scaled-general`: the same divided by √n."""
 
 
 class LocationScorer(Options):
-    """A score from the query alone: where to look, whatever stands there (Luong et al. 2015, eq. 8)."""
+    """The score depends on the query and the position only, not on the source words (Luong et al. 2015, eq.
+    8)."""
 
     kind: Literal["location"] = "location"
-    """W s, one row of W for each position."""
+    """W s, with one row of W per position."""
     max_positions: int = Field(256, ge=1)
-    """Positions that have a score; source tokens after them get no weight, as in the paper."""
+    """Number of positions with a score; later source tokens get no weight, as in the paper."""
 
 
 ScorerOptions = Annotated[
@@ -52,55 +53,59 @@ ScorerOptions = Annotated[
 
 
 class GlobalWindow(Options):
-    """Every source token is in view."""
+    """Attention covers the whole source."""
 
     kind: Literal["global"] = "global"
-    """All of the source."""
+    """The whole source."""
 
 
 class LocalWindow(Options):
-    """Only the source tokens around a position are in view (Luong et al. 2015, section 3.2)."""
+    """Attention covers a window around one position (Luong et al. 2015, section 3.2)."""
 
     kind: Literal["local-m", "local-p"] = "local-p"
-    """`local-m`: around the step's own number; `local-p`: around a predicted place, with a Gaussian."""
+    """`local-m`: the position equals the step number; `local-p`: the position is predicted, and weights are
+    multiplied by a Gaussian around it."""
     half_width: int = Field(10, ge=1)
-    """Source tokens in view on each side of the position: D in the paper."""
+    """Number of source tokens on each side of the position: D in the paper."""
 
 
 WindowOptions = Annotated[GlobalWindow | LocalWindow, Field(discriminator="kind"), named("global")]
 
 
 class AttendThenStep(Options):
-    """Look with s_{t-1}, then step: the context enters the cell (Bahdanau et al. 2015)."""
+    """Attention with the state s_{t-1}, then the step; the context is an input of the cell (Bahdanau et al.
+    2015)."""
 
     kind: Literal["attend-then-step"] = "attend-then-step"
     """Attend, then step."""
     scorer: ScorerOptions = ContentScorer()
-    """How a query is scored against the memories."""
+    """The score function."""
     window: WindowOptions = GlobalWindow()
-    """Which source tokens are in view."""
+    """Which source tokens attention covers."""
 
 
 class StepThenAttend(Options):
-    """Step, then look with s_t: the context joins the state in the attentional vector (Luong et al. 2015)."""
+    """The step, then attention with the new state s_t; both form the attentional vector (Luong et al.
+    2015)."""
 
     kind: Literal["step-then-attend"] = "step-then-attend"
     """Step, then attend."""
     scorer: ScorerOptions = ContentScorer()
-    """How a query is scored against the memories."""
+    """The score function."""
     window: WindowOptions = GlobalWindow()
-    """Which source tokens are in view."""
+    """Which source tokens attention covers."""
     input_feeding: bool = True
-    """The attentional vector enters the next step."""
+    """The attentional vector is an input of the next step."""
 
 
 class NoAttention(Options):
-    """One fixed vector carries the whole sentence."""
+    """No attention: one vector represents the whole source sentence."""
 
     kind: Literal["none"] = "none"
     """No attention."""
     context: Literal["start", "every"] = "start"
-    """The vector is the decoder's first state (Sutskever 2014), or enters every step as well (Cho 2014)."""
+    """`start`: the vector is the first decoder state (Sutskever et al. 2014); `every`: it is also an input of
+    every step (Cho et al. 2014)."""
 
 
 AttentionOptions = Annotated[
@@ -109,39 +114,40 @@ AttentionOptions = Annotated[
 
 
 class TeacherForcing(Options):
-    """In training the decoder always reads the right word."""
+    """In training, the decoder always reads the reference word (teacher forcing)."""
 
     kind: Literal["forcing"] = "forcing"
-    """Always the right word."""
+    """Always the reference word."""
 
 
 class ConstantSampling(Options):
-    """In training the decoder reads its own word with the same probability throughout."""
+    """Scheduled sampling (Bengio et al. 2015): in training, the decoder sometimes reads its own prediction,
+    with a constant probability."""
 
     kind: Literal["constant"] = "constant"
-    """Scheduled sampling (Bengio et al. 2015) that never changes."""
+    """Scheduled sampling with a constant probability."""
     gold_prob: float = Field(0.75, ge=0, le=1)
-    """Probability of reading the right word."""
+    """Probability of reading the reference word."""
 
 
 class LinearSampling(Options):
-    """In training the decoder reads its own word more and more often, in a straight line."""
+    """Scheduled sampling: the probability of reading the reference word decreases linearly."""
 
     kind: Literal["linear"] = "linear"
     """Scheduled sampling with linear decay."""
     lowest_gold_prob: float = Field(0.5, ge=0, le=1)
-    """Probability of reading the right word in the end."""
+    """Final probability of reading the reference word."""
     decay_steps: int = Field(20_000, ge=1)
-    """Updates until then."""
+    """Number of updates until the final probability."""
 
 
 class InverseSigmoidSampling(Options):
-    """In training the decoder reads its own word more and more often, along k / (k + exp(step / k))."""
+    """Scheduled sampling: the probability of reading the reference word is k / (k + exp(step / k))."""
 
     kind: Literal["inverse-sigmoid"] = "inverse-sigmoid"
     """Scheduled sampling with inverse sigmoid decay."""
     decay_steps: float = Field(2000.0, ge=1)
-    """The k of the formula, in updates: larger is later."""
+    """The k of the formula, in updates; a larger value decays later."""
 
 
 TeacherOptions = Annotated[
@@ -152,23 +158,23 @@ TeacherOptions = Annotated[
 
 
 class XavierInit(Options):
-    """Weights uniform within √(6 / (rows + columns)) (Glorot & Bengio 2010); recurrent ones orthogonal."""
+    """Uniform within √(6 / (rows + columns)) (Glorot & Bengio 2010); recurrent matrices orthogonal."""
 
     kind: Literal["xavier"] = "xavier"
-    """By the size of each matrix."""
+    """Scaled by the size of each matrix."""
 
 
 class UniformInit(Options):
-    """Every weight uniform within one bound (Sutskever et al. 2014: 0.08; Luong et al. 2015: 0.1)."""
+    """Uniform within one bound for all weights (Sutskever et al. 2014: 0.08; Luong et al. 2015: 0.1)."""
 
     kind: Literal["uniform"] = "uniform"
     """One bound for all."""
     bound: float = Field(0.1, gt=0, le=1)
-    """Largest weight at the start."""
+    """Largest absolute value of an initial weight."""
 
 
 class GaussianInit(Options):
-    """Weights from N(0, 0.01²), the alignment's N(0, 0.001²), recurrent ones orthogonal (Bahdanau 2015)."""
+    """From N(0, 0.01²), attention from N(0, 0.001²); recurrent matrices orthogonal (Bahdanau et al. 2015)."""
 
     kind: Literal["gaussian"] = "gaussian"
     """As in Cho et al. 2014 and Bahdanau et al. 2015."""
@@ -178,19 +184,19 @@ InitOptions = Annotated[XavierInit | UniformInit | GaussianInit, Field(discrimin
 
 
 class SinusoidalPositions(Options):
-    """Sines and cosines of many wavelengths (Vaswani et al. 2017, section 3.5)."""
+    """Sines and cosines of different wavelengths, for any length (Vaswani et al. 2017, section 3.5)."""
 
     kind: Literal["sinusoidal"] = "sinusoidal"
     """Computed, for any length."""
 
 
 class LearnedPositions(Options):
-    """A learnt vector for each position."""
+    """One learnt vector per position."""
 
     kind: Literal["learned"] = "learned"
-    """Learnt, up to a length."""
+    """Learnt, up to a maximum length."""
     max_positions: int = Field(256, ge=1)
-    """Longest sequence, `</s>` counted."""
+    """Maximum sequence length, including `</s>`."""
 
 
 PositionOptions = Annotated[
@@ -199,38 +205,39 @@ PositionOptions = Annotated[
 
 
 class TransformerOptions(Options):
-    """Attention only (Vaswani et al. 2017)."""
+    """The Transformer: attention only (Vaswani et al. 2017)."""
 
     kind: Literal["transformer"] = "transformer"
     """The Transformer."""
     source: SourceOptions = TokenSource()
-    """What the encoder reads."""
+    """Type of input."""
     hidden_size: int = Field(256, ge=2)
     """Width of embeddings and layers: d_model in the paper."""
     feed_forward_size: int = Field(1024, ge=1)
-    """Width inside the feed-forward networks: d_ff."""
+    """Inner width of the feed-forward networks: d_ff in the paper."""
     num_heads: int = Field(4, ge=1)
-    """Heads of each attention; they share `hidden_size` equally."""
+    """Number of attention heads; each has width `hidden_size` / `num_heads`."""
     num_encoder_layers: int = Field(3, ge=1)
-    """Layers of the encoder."""
+    """Number of encoder layers."""
     num_decoder_layers: int = Field(3, ge=1)
-    """Layers of the decoder."""
+    """Number of decoder layers."""
     norm: Literal["pre", "post"] = "pre"
-    """Layer norm before each sub-layer (steadier), or after it as in the paper."""
+    """Layer norm before each sub-layer (more stable), or after it as in the paper."""
     positions: PositionOptions = SinusoidalPositions()
-    """How the place of a token is told."""
+    """Position encoding."""
     tie: Literal["none", "target", "all"] = "all"
-    """One matrix for target embeddings and output (`target`), for the source too (`all`), or for none."""
+    """Shared weights: `target`: target embeddings and output; `all`: source embeddings too; `none`:
+    nothing."""
     init: Annotated[XavierInit | UniformInit, Field(discriminator="kind"), named("xavier")] = XavierInit()
-    """Weights at the start."""
+    """Initial weights."""
     dropout: float = Field(0.1, ge=0, lt=1)
-    """Share of values dropped after embeddings and sub-layers."""
+    """Dropout after embeddings and sub-layers."""
     attention_dropout: float = Field(0.1, ge=0, lt=1)
-    """Share of attention weights dropped."""
+    """Dropout on attention weights."""
     feed_forward_dropout: float = Field(0.1, ge=0, lt=1)
-    """Share of values dropped inside the feed-forward networks."""
+    """Dropout inside the feed-forward networks."""
     word_dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of tokens whose whole embedding is dropped (Sennrich & Zhang 2019)."""
+    """Dropout of whole tokens: the embedding becomes zero (Sennrich & Zhang 2019)."""
 
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> Self:
@@ -241,47 +248,49 @@ class TransformerOptions(Options):
 
 
 class RecurrentOptions(Options):
-    """A recurrent encoder and decoder, with attention or without."""
+    """A recurrent encoder and decoder (RNN), with or without attention."""
 
     kind: Literal["recurrent"] = "recurrent"
     """The recurrent family, 2014-2015."""
     source: SourceOptions = TokenSource()
-    """What the encoder reads."""
+    """Type of input."""
     cell: Literal["gru", "lstm", "rnn"] = "gru"
-    """What a step computes: gated unit (Cho 2014), long short-term memory, or plain tanh."""
+    """Recurrent cell: GRU (Cho et al. 2014), LSTM, or a plain RNN with tanh."""
     embedding_size: int = Field(256, ge=1)
-    """Width of a word's vector."""
+    """Width of the embeddings."""
     hidden_size: int = Field(256, ge=2)
-    """Width of a state; an encoder that reads both ways has this much for each."""
+    """Width of a state; a bidirectional encoder has this width per direction."""
     num_layers: int = Field(1, ge=1)
-    """Layers of the encoder and of the decoder."""
+    """Number of layers in the encoder and in the decoder."""
     reading: Literal["both", "forward", "reversed"] = "both"
-    """The encoder reads both ways, forward only, or the reversed source (Sutskever 2014)."""
+    """The encoder is bidirectional, reads forwards only, or reads the reversed source (Sutskever et al.
+    2014)."""
     attention: AttentionOptions = AttendThenStep()
-    """Where the decoder looks, and when; or that it does not."""
+    """Attention, and its order; or none."""
     readout: Literal["linear", "maxout"] = "maxout"
-    """The output layer sees the state, or a maxout of state, last word and context (Bahdanau 2015, A.2.2)."""
+    """Input of the output layer: the state, or a maxout of state, last word and context (Bahdanau et al.
+    2015, A.2.2)."""
     residual: bool = False
-    """From the second layer on, a layer's input is added to its output."""
+    """Residual connections from the second layer on."""
     layer_norm: bool = False
-    """Layer norm within the cell (Ba et al. 2016)."""
+    """Layer norm inside the cell (Ba et al. 2016)."""
     tie: Literal["none", "factored", "target", "all"] = "target"
-    """One matrix for target embeddings and output (`target`), for the source too (`all`), for none,
-    or for none but the output of embedding rank (`factored`, Cho 2014)."""
+    """Shared weights: `target`: target embeddings and output; `all`: source embeddings too; `none`: nothing;
+    `factored`: nothing, and the output matrix has the rank of the embeddings (Cho et al. 2014)."""
     init: InitOptions = XavierInit()
-    """Weights at the start."""
+    """Initial weights."""
     teacher: TeacherOptions = TeacherForcing()
-    """What the decoder reads in training: the right word, or at times its own."""
+    """What the decoder reads in training: the reference word, or sometimes its own prediction."""
     dropout: float = Field(0.2, ge=0, lt=1)
-    """Share of values dropped on embeddings, between layers and before the output."""
+    """Dropout on embeddings, between layers and before the output."""
     variational: bool = False
-    """One dropout mask for all steps of a sentence (Gal & Ghahramani 2016)."""
+    """The same dropout mask at all steps of a sentence (Gal & Ghahramani 2016)."""
     recurrent_dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of the last state dropped on its way into the cell, one mask for all steps."""
+    """Dropout on the last state where it enters the cell, with one mask for all steps."""
     weight_dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of the recurrent weights dropped (Merity et al. 2018)."""
+    """Dropout on the recurrent weights (Merity et al. 2018)."""
     word_dropout: float = Field(0.0, ge=0, lt=1)
-    """Share of tokens whose whole embedding is dropped (Sennrich & Zhang 2019)."""
+    """Dropout of whole tokens: the embedding becomes zero (Sennrich & Zhang 2019)."""
 
 
 ModelOptions = Annotated[

@@ -12,63 +12,83 @@ from regard.options.section import Options, option_classes
 _LIMITS = (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<="))
 _HEAD = """# Options
 
-Printed by `python -m regard.options.reference > docs/options.md`; a test keeps it true.
+This page is generated: `python -m regard.options.reference > docs/options.md`.
 
 Set an option with `--set section.option=value`, for example `--set model.hidden_size=256`.
 
-Where a design can be chosen, the option `kind` chooses it. A bare word stands for the `kind`:
-`model.attention.scorer=dot` is short for `model.attention.scorer.kind=dot`.
-Each design has a table of its own options below; a design without further options has none.
+Some options choose between designs, such as `model.attention.scorer`. The name of the design is its `kind`:
+`--set model.attention.scorer=dot` is short for `--set model.attention.scorer.kind=dot`. The first kind in a
+table is the default, unless a preset says otherwise. The column "kind" says which kinds have an option.
 """
 
 
 def reference() -> str:
     """Return the reference page of all options as Markdown; `docs/options.md` is this text."""
     lines = [_HEAD]
-    described: set[type[Options]] = set()
     for name, section in SECTIONS.items():
-        lines += _describe(name, option_classes(section), described)
+        lines += _describe(name, option_classes(section))
     return "\n".join(lines)
 
 
-def _describe(name: str, choices: list[type[Options]], described: set[type[Options]]) -> Iterator[str]:
-    """Yield the lines about the choices that an option has, then about the choices within them."""
+def _describe(name: str, choices: list[type[Options]]) -> Iterator[str]:
+    """Yield the section about the kinds that an option has, then the sections about the options of these."""
     inner: dict[str, list[type[Options]]] = {}
+    rows: dict[tuple[str, ...], list[str]] = {}  # what is said of an option: the kinds of which it is true
     for cls in choices:
-        options = [key for key in cls.model_fields if key != "kind" or len(allowed(cls, "kind")) > 1]
-        if cls in described or not options:
-            continue
-        described.add(cls)
-        kinds = (
-            " or ".join(f"`{kind}`" for kind in allowed(cls, "kind")) if "kind" in cls.model_fields else ""
-        )
-        yield from (
-            f"## `{name}`" + (f" = {kinds}" if kinds and len(choices) > 1 else ""),
-            "",
-            f"{inspect.getdoc(cls)}",
-            "",
-            "| option | values | default | meaning |",
-            "|---|---|---|---|",
-        )
         meanings = _meanings(cls)
-        for key in options:
+        for key in cls.model_fields:
+            if key == "kind":
+                continue
             field = cls.model_fields[key]
             default = field.default
             if within := option_classes(field.annotation):
-                default, inner[key] = default.kind, within
+                default = default.kind
+                inner.setdefault(key, []).extend(each for each in within if each not in inner.get(key, ()))
             shown = "none" if default is None else f"`{default}`"
-            yield f"| `{name}.{key}` | {_allowed(field, within)} | {shown} | {meanings[key]} |"
+            row = (f"`{name}.{key}`", _allowed(field, within), shown, meanings[key])
+            rows.setdefault(row, []).extend(_kinds(cls))
+    kinds = [kind for cls in choices for kind in _kinds(cls)]
+    yield from (f"## `{name}`", "")
+    if len(choices) == 1:
+        yield from (_purpose(choices[0]), "")
+    else:
+        yield from ("| kind | meaning |", "|---|---|")
+        for cls in choices:
+            detail = f" {_meanings(cls)['kind']}" if len(_kinds(cls)) > 1 else ""
+            yield f"| {_code(_kinds(cls))} | {_purpose(cls)}{detail} |"
+        yield ""
+    if rows and len(choices) == 1:
+        yield from ("| option | values | default | meaning |", "|---|---|---|---|")
+        yield from (f"| {' | '.join(row)} |" for row in rows)
+        yield ""
+    elif rows:
+        yield from ("| option | kind | values | default | meaning |", "|---|---|---|---|---|")
+        names = [row[0] for row in rows]
+        for (option, *rest), having in sorted(rows.items(), key=lambda row: names.index(row[0][0])):
+            yield f"| {option} | {'all' if having == kinds else _code(having)} | {' | '.join(rest)} |"
         yield ""
     for key, within in inner.items():
-        yield from _describe(f"{name}.{key}", within, described)
+        yield from _describe(f"{name}.{key}", within)
+
+
+def _purpose(cls: type[Options]) -> str:
+    return " ".join((inspect.getdoc(cls) or "").split())
+
+
+def _kinds(cls: type[Options]) -> list[str]:
+    return allowed(cls, "kind") if "kind" in cls.model_fields else []
+
+
+def _code(words: list[str]) -> str:
+    return " ".join(f"`{word}`" for word in words)
 
 
 def _allowed(field: Any, choices: list[type[Options]]) -> str:
     """Return which values an option takes."""
     if choices:
-        return " ".join(f"`{kind}`" for choice in choices for kind in allowed(choice, "kind"))
+        return _code([kind for choice in choices for kind in _kinds(choice)])
     if get_origin(field.annotation) is Literal:
-        return " ".join(f"`{literal}`" for literal in get_args(field.annotation))
+        return _code(list(get_args(field.annotation)))
     limits = ", ".join(
         f"{sign} {getattr(limit, bound):,}"
         for limit in field.metadata

@@ -10,61 +10,65 @@ from regard.options.section import Options, named
 
 
 class _SearchOptions(Options):
-    """What every search can be told."""
+    """Options of every search."""
 
     no_repeat_ngram: int | None = Field(None, ge=1)
-    """No run of so many pieces is said twice; none: repetition is free."""
+    """No n-gram of this many pieces may occur twice. None: no limit."""
     max_ratio: float = Field(2.0, gt=0)
-    """Most pieces said for each piece of the source, `extra_tokens` more allowed; a translation cut there is
-    flagged."""
+    """Maximum number of target pieces per source piece, plus `extra_tokens`; a translation that is cut there
+    is flagged."""
     extra_tokens: int = Field(20, ge=0, le=10_000)
-    """Pieces that a translation may have beyond `max_ratio` times its source."""
+    """Number of pieces that a translation may have beyond `max_ratio` times its source."""
 
 
 class BeamOptions(_SearchOptions):
-    """The likeliest translations that a beam of hypotheses finds."""
+    """Beam search for the most probable translations; a beam of 1 is greedy search."""
 
     kind: Literal["beam"] = "beam"
-    """Beam search; a beam of 1 is greedy search."""
+    """Beam search."""
     beam_size: int = Field(5, ge=1, le=1000)
-    """Hypotheses kept open at each step."""
+    """Number of hypotheses kept at each step."""
     length_penalty: float = Field(1.0, ge=0, le=10)
-    """The exponent α of Wu et al. 2016, eq. 14; at 0 the shortest translation tends to win."""
+    """The exponent α of Wu et al. 2016, eq. 14. At 0, short translations are preferred."""
     coverage_penalty: float = Field(0.0, ge=0, le=10)
-    """The weight β of Wu et al. 2016, eq. 14: source pieces that nobody looked at cost this much."""
+    """The weight β of Wu et al. 2016, eq. 14: penalty for source pieces without attention."""
     diversity: float = Field(0.0, ge=0, le=100)
-    """What each rank among its siblings costs a hypothesis (Li et al. 2016): n-best lists that differ."""
+    """Penalty by rank among the continuations of the same hypothesis (Li et al. 2016), for diverse n-best
+    lists."""
 
 
 class _SamplingOptions(_SearchOptions):
-    """How the next piece is drawn."""
+    """Options of random sampling."""
 
     temperature: float = Field(1.0, gt=0, le=100)
-    """What the scores are divided by: below 1 the likely becomes likelier."""
+    """Divisor of the logits; below 1, probable pieces become more probable."""
     top_k: int | None = Field(None, ge=1)
-    """Only the so many likeliest pieces are drawn (Fan et al. 2018)."""
+    """Sample only from this many most probable pieces (Fan et al. 2018)."""
     top_p: float | None = Field(None, gt=0, le=1)
-    """Only the fewest pieces that together have this probability are drawn (Holtzman et al. 2020)."""
+    """Sample only from the most probable pieces that together have this probability (Holtzman et al.
+    2020)."""
     typical_p: float | None = Field(None, gt=0, le=1)
-    """The same with the pieces of the most typical surprise first (Meister et al. 2023)."""
+    """Like `top_p`, but starting with the pieces of most typical information content (Meister et al.
+    2023)."""
     seed: int = Field(1, ge=0, lt=2**63)
-    """Another seed draws other translations; the same one the same, whatever else is translated."""
+    """Random seed. The same seed gives the same translation of a text, whatever else is translated."""
 
 
 class SampleOptions(_SamplingOptions):
-    """Translations drawn at random, as likely as the model finds them."""
+    """Random sampling from the probabilities of the model."""
 
     kind: Literal["sample"] = "sample"
     """Sampling."""
 
 
 class RiskOptions(_SamplingOptions):
-    """Of many samples the one most like all others (Kumar & Byrne 2004; Eikema & Aziz 2020), by chrF."""
+    """Minimum Bayes risk: of many samples, the one most similar to the others by chrF (Kumar & Byrne 2004;
+    Eikema & Aziz 2020)."""
 
     kind: Literal["risk"] = "risk"
     """Minimum Bayes risk."""
     num_samples: int = Field(32, ge=2, le=1000)
-    """Samples drawn of each sentence."""
+    """Number of samples per sentence."""
 
 
 SearchOptions = Annotated[

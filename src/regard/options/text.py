@@ -11,14 +11,14 @@ from regard.vocabulary import NUM_RESERVED
 
 
 class SubwordOptions(Options):
-    """Subwords by SentencePiece, learnt from the corpus."""
+    """Subwords, learnt from the corpus with SentencePiece."""
 
     kind: Literal["unigram", "bpe"] = "unigram"
     """`unigram` (Kudo 2018) or `bpe` (Sennrich et al. 2016)."""
     vocab_size: int = Field(8000, gt=NUM_RESERVED, le=1_000_000)
-    """Number of pieces wanted, the reserved ones counted; a small corpus may give fewer."""
+    """Vocabulary size, including the reserved ids; a small corpus may give fewer pieces."""
     joint: bool = True
-    """One vocabulary for both languages; otherwise one for each."""
+    """One vocabulary for both languages, or one for each."""
 
 
 class WordOptions(Options):
@@ -27,22 +27,23 @@ class WordOptions(Options):
     kind: Literal["word"] = "word"
     """Whole words."""
     vocab_size: int = Field(30_000, gt=NUM_RESERVED, le=1_000_000)
-    """Number of words kept, most frequent first, the reserved ids counted."""
+    """Vocabulary size, including the reserved ids; the most frequent words are kept."""
     joint: bool = False
-    """One vocabulary for both languages; otherwise one for each."""
+    """One vocabulary for both languages, or one for each."""
     unknown: Literal["bytes", "unk"] = "bytes"
     """A word outside the vocabulary becomes its bytes (nothing is lost) or `<unk>` (as in the papers)."""
 
 
 class CharacterOptions(Options):
-    """Letters, one by one."""
+    """Single characters."""
 
     kind: Literal["character"] = "character"
     """Single characters."""
     vocab_size: int = Field(4000, gt=NUM_RESERVED, le=1_000_000)
-    """Number of characters kept, most frequent first, the reserved ids counted; others become bytes."""
+    """Vocabulary size, including the reserved ids; the most frequent characters are kept, others become
+    bytes."""
     joint: bool = True
-    """One vocabulary for both languages; otherwise one for each."""
+    """One vocabulary for both languages, or one for each."""
 
 
 TokenizerOptions = Annotated[
@@ -51,9 +52,9 @@ TokenizerOptions = Annotated[
 
 
 class BatchOptions(Options):
-    """How pairs are gathered into batches."""
+    """Size of the training batches."""
 
     batch_tokens: int = Field(4096, ge=1)
-    """Most tokens in a batch, padding counted, on the longer of its two sides."""
+    """Maximum number of tokens in a batch, including padding, on the longer of the two sides."""
     max_tokens: int = Field(256, ge=1)
-    """Pairs with more tokens than this on either side are left out, and counted."""
+    """Pairs with more tokens than this on either side are removed; their number is reported."""

@@ -11,20 +11,20 @@ from regard.options.section import Options, named
 
 
 class AdamOptions(Options):
-    """Adam (Kingma & Ba 2015), or with its weight decay apart (Loshchilov & Hutter 2019)."""
+    """Adam (Kingma & Ba 2015)."""
 
     kind: Literal["adam", "adamw"] = "adam"
-    """`adam`, or `adamw` with decoupled weight decay."""
+    """`adamw` has decoupled weight decay (Loshchilov & Hutter 2019)."""
     rate: float = Field(4e-3, gt=0, le=10)
-    """Learning rate at its highest."""
+    """Highest learning rate."""
     beta1: float = Field(0.9, ge=0, lt=1)
-    """Memory of the gradient."""
+    """Decay of the mean of gradients."""
     beta2: float = Field(0.98, ge=0, lt=1)
-    """Memory of the squared gradient."""
+    """Decay of the mean of squared gradients."""
     epsilon: float = Field(1e-8, gt=0)
-    """Added to the divisor."""
+    """Added to the divisor, for numerical stability."""
     weight_decay: float = Field(0.0, ge=0, lt=1)
-    """Shrinks matrices; embeddings, biases and layer norms are left alone."""
+    """Weight decay of matrices; not applied to embeddings, biases and layer norms."""
 
 
 class AdadeltaOptions(Options):
@@ -33,11 +33,11 @@ class AdadeltaOptions(Options):
     kind: Literal["adadelta"] = "adadelta"
     """Adadelta."""
     rate: float = Field(1.0, gt=0, le=100)
-    """Learning rate at its highest; 1 in the paper, which has none."""
+    """Highest learning rate; the paper has none, which is 1."""
     rho: float = Field(0.95, ge=0, lt=1)
-    """Memory of the squared gradient."""
+    """Decay of both means."""
     epsilon: float = Field(1e-6, gt=0)
-    """Added to both means."""
+    """Added to both means, for numerical stability."""
 
 
 class SgdOptions(Options):
@@ -46,9 +46,9 @@ class SgdOptions(Options):
     kind: Literal["sgd"] = "sgd"
     """Plain descent."""
     rate: float = Field(1.0, gt=0, le=100)
-    """Learning rate at its highest."""
+    """Highest learning rate."""
     momentum: float = Field(0.0, ge=0, lt=1)
-    """Share of the last step that is taken again."""
+    """Momentum."""
 
 
 OptimiserOptions = Annotated[
@@ -57,47 +57,47 @@ OptimiserOptions = Annotated[
 
 
 class TrapezoidSchedule(Options):
-    """Up, level, and straight down to zero at the end, or once validation has stopped improving."""
+    """Warm-up, constant, then linear decay to zero at the end, or when validation stops improving."""
 
     kind: Literal["trapezoid"] = "trapezoid"
-    """Needs no end known beforehand: early stopping starts the descent."""
+    """The end need not be known: early stopping starts the decay."""
     warmup_steps: int = Field(400, ge=0)
-    """Updates on the way up, a tenth of the run at most."""
+    """Number of warm-up updates, at most a tenth of the run."""
     descent: float = Field(0.4, gt=0, lt=1)
-    """Share of the whole run that goes down."""
+    """Share of the whole run in which the learning rate decays."""
 
 
 class InverseSqrtSchedule(Options):
-    """Up, then down with the square root of the step (Vaswani et al. 2017, eq. 3)."""
+    """Warm-up, then decay with the inverse square root of the step (Vaswani et al. 2017, eq. 3)."""
 
     kind: Literal["inverse-sqrt"] = "inverse-sqrt"
     """Never reaches zero."""
     warmup_steps: int = Field(4000, ge=1)
-    """Updates on the way up."""
+    """Number of warm-up updates."""
 
 
 class CosineSchedule(Options):
-    """Up, then down along a cosine (Loshchilov & Hutter 2017); the end must be known."""
+    """Warm-up, then cosine decay (Loshchilov & Hutter 2017); needs `steps` or `seconds`."""
 
     kind: Literal["cosine"] = "cosine"
-    """Half a cosine."""
+    """Cosine decay."""
     warmup_steps: int = Field(400, ge=0)
-    """Updates on the way up."""
+    """Number of warm-up updates."""
 
 
 class PlateauSchedule(Options):
-    """Down whenever validation has not improved for a while."""
+    """Constant, and reduced when validation has not improved for some time."""
 
     kind: Literal["plateau"] = "plateau"
     """Follows the validation loss."""
     factor: float = Field(0.5, gt=0, lt=1)
-    """What the rate is multiplied by."""
+    """Factor by which the learning rate is reduced."""
     wait: int = Field(2, ge=1)
-    """Validations without improvement until then."""
+    """Number of validations without improvement before a reduction."""
 
 
 class HalvingSchedule(Options):
-    """Level, then halved at regular times (Sutskever et al. 2014; Luong et al. 2015)."""
+    """Constant, then halved at regular intervals (Sutskever et al. 2014; Luong et al. 2015)."""
 
     kind: Literal["halving"] = "halving"
     """Follows the epochs."""
@@ -108,10 +108,10 @@ class HalvingSchedule(Options):
 
 
 class ConstantSchedule(Options):
-    """Always the same rate."""
+    """Constant learning rate."""
 
     kind: Literal["constant"] = "constant"
-    """Level."""
+    """Constant."""
 
 
 ScheduleOptions = Annotated[
@@ -127,25 +127,25 @@ ScheduleOptions = Annotated[
 
 
 class MovingAverage(Options):
-    """Weights averaged after every update, older ones counting less and less (Polyak & Juditsky 1992)."""
+    """Exponential moving average of the weights, after every update (Polyak & Juditsky 1992)."""
 
     kind: Literal["moving"] = "moving"
     """Exponential moving average."""
     decay: float = Field(0.999, ge=0, lt=1)
-    """Share of the old average that is kept; less in the first updates."""
+    """Decay per update; smaller in the first updates."""
 
 
 class SnapshotAverage(Options):
-    """The mean of the weights at the last validations (Vaswani et al. 2017, section 6.1)."""
+    """Mean of the weights at the last validations (Vaswani et al. 2017, section 6.1)."""
 
     kind: Literal["snapshots"] = "snapshots"
     """Checkpoint averaging."""
     num_snapshots: int = Field(5, ge=1, le=100)
-    """Validations averaged, the newest counted."""
+    """Number of validations averaged, including the newest."""
 
 
 class NoAverage(Options):
-    """The weights as they are."""
+    """No averaging: the current weights."""
 
     kind: Literal["none"] = "none"
     """No averaging."""
@@ -157,38 +157,40 @@ AverageOptions = Annotated[
 
 
 class TrainOptions(Options):
-    """How a model learns."""
+    """How a model is trained."""
 
     optimiser: OptimiserOptions = AdamOptions()
-    """What turns gradients into steps."""
+    """Optimiser."""
     schedule: ScheduleOptions = TrapezoidSchedule()
-    """The learning rate over time."""
+    """Learning rate schedule."""
     average: AverageOptions = MovingAverage()
-    """Which weights are validated and kept."""
+    """Averaging: which weights are validated and saved."""
     steps: int | None = Field(None, ge=1, le=1_000_000_000)
-    """Updates in all; none: by time, or until validation stops improving."""
+    """Total number of updates. None: as long as `seconds` says, or until validation stops improving."""
     seconds: float | None = Field(None, gt=0)
-    """Time in all, preparation counted; none: by steps, or until validation stops improving."""
+    """Total time, including preparation. None: as long as `steps` says, or until validation stops
+    improving."""
     label_smoothing: float = Field(0.1, ge=0, lt=1)
-    """Share of the probability given to all words alike (Szegedy et al. 2016)."""
+    """Label smoothing: share of the probability that is spread over all words (Szegedy et al. 2016)."""
     clip_norm: float | None = Field(1.0, gt=0)
-    """Longest gradient; longer ones are shortened (Pascanu et al. 2013)."""
+    """Gradient clipping: maximum norm of the gradient (Pascanu et al. 2013)."""
     accumulate: int = Field(1, ge=1, le=10_000)
-    """Batches gathered into one update."""
+    """Gradient accumulation: number of batches per update."""
     r_drop: float = Field(0.0, ge=0, le=100)
-    """Weight of R-Drop (Liang et al. 2021): two passes with different dropout must agree; 0 is off."""
+    """Weight of the R-Drop loss, which makes two passes with different dropout agree (Liang et al. 2021); 0
+    is off."""
     subword_sampling: float = Field(0.0, ge=0, le=1)
-    """Subwords cut at random in training: the share of merges left out for `bpe` (Provilkov et al. 2020),
-    the sharpness of the choice for `unigram` (Kudo 2018); 0 is off."""
+    """Random subword segmentation in training: for `bpe` the share of merges dropped (BPE-dropout, Provilkov
+    et al. 2020), for `unigram` the parameter α of subword regularisation (Kudo 2018); 0 is off."""
     guidance: float = Field(0.0, ge=0, le=100)
-    """Weight of a loss that teaches attention, of a Transformer one head, to look where the statistical
-    aligner links (Chen et al. 2016; Garg et al. 2019); 0 is off."""
+    """Weight of a loss that trains attention (in a Transformer, one head) to follow the word alignment of the
+    statistical aligner (Chen et al. 2016; Garg et al. 2019); 0 is off."""
     valid_steps: int | None = Field(None, ge=1)
-    """Updates between validations; none: about an epoch, and from 250 to 1,000."""
+    """Number of updates between validations. None: about one epoch, but at least 250 and at most 1,000."""
     patience: int = Field(10, ge=1)
-    """Validations without improvement, in BLEU or loss, after which training comes to its end."""
+    """Early stopping: number of validations without improvement in BLEU or loss."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Of the matrix products; `auto`: bfloat16 on GPUs that have it, float32 elsewhere."""
+    """Precision of matrix products. `auto`: bfloat16 on GPUs that support it, otherwise float32."""
 
     @model_validator(mode="after")
     def _has_one_end(self) -> Self:
