@@ -23,6 +23,7 @@ FRENCH = {
     "typed": "  “bonjour”   l’ami ",
     "one word": "Bonjour",
     "foreign": "чат спит",
+    "long sentence": ", et ".join(f"le chat numéro {n} dort dans la maison du voisin" for n in range(14)),
     "long": " ".join(f"Le chat numéro {n} dort dans la maison, et les enfants jouent." for n in range(12)),
 }
 ENGLISH = {

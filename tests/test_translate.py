@@ -489,3 +489,36 @@ def test_single_texts_outside_a_list_are_mistakes_everywhere():
         translator.force("abc", ["abc"])
     with pytest.raises(ConfigError, match="prefixes does not exist"):
         list(translator.stream(["abc"], prefixes=["a"]))
+
+
+# Sentences.
+
+
+def test_a_text_is_translated_sentence_by_sentence_and_keeps_its_spacing():
+    spaced = "ab ca!  b ca !\n\ncab b. "
+    (one,) = copier().translate([spaced])
+    assert one.text == "ab ca!  b ca !\n\ncab b." and "split" not in one.flags
+    assert [spaced[slice(*part.source_span)] for part in one.parts] == ["ab ca!", "b ca !", "cab b."]
+    assert [one.text[slice(*part.span)] for part in one.parts] == ["ab ca!", "b ca !", "cab b."]
+    assert len(copier().translate([spaced], guard=False)[0].parts) == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(["ab ca.", "Cab b!", "b", "a?", "cab", "ca.", " "]), max_size=8))
+def test_no_word_is_lost_or_added_however_many_sentences_there_are(some):
+    text = " ".join(some)
+    (one,) = copier().translate([text])
+    assert one.text.split() == text.split()
+    assert one.links == tuple((word, word) for word in range(len(one.words)))
+
+
+def test_alternatives_of_a_text_change_one_sentence():
+    translator = translator_of(SMALL["regard-rnn"])
+    sentences = ["cab a!", "bc ab!"]
+    alone = [translator.translate([one], num_best=3)[0] for one in sentences]
+    (both,) = translator.translate([" ".join(sentences)], num_best=3)
+    assert both.text == " ".join(one.text for one in alone) and len(both.alternatives) == 2
+    possible = {f"{other.text} {alone[1].text}" for other in alone[0].alternatives}
+    possible |= {f"{alone[0].text} {other.text}" for other in alone[1].alternatives}
+    assert {other.text for other in both.alternatives} <= possible
+    assert both.alternatives[0].score >= both.alternatives[1].score

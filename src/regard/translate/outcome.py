@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,6 +231,22 @@ def _put_together(outcomes: Sequence[Outcome], joints: Sequence[str]) -> Outcome
     )
 
 
+def _alternatives(
+    whole: Outcome, segments: Sequence[Outcome], joints: Sequence[str], num_best: int
+) -> tuple[Alternative, ...]:
+    """Return the best texts in which one segment has an alternative translation."""
+    found: dict[str, Alternative] = {}
+    for place, segment in enumerate(segments):
+        for other in segment.alternatives:
+            texts = [one.text if n != place else other.text for n, one in enumerate(segments)]
+            text = "".join(chain.from_iterable(zip(texts, [*joints, ""], strict=True)))
+            score = whole.score + (other.score - segment.score) / len(segments)
+            log_prob = whole.log_prob + other.log_prob - segment.log_prob
+            found.setdefault(text, Alternative(text, score, log_prob))
+    ranked = sorted(found.values(), key=lambda one: -one.score)
+    return tuple(one for one in ranked if one.text != whole.text)[: num_best - 1]
+
+
 def copied(item: Copied) -> Outcome:
     """Return something that is its own translation."""
     source = item.source
@@ -241,13 +257,17 @@ def copied(item: Copied) -> Outcome:
     return Outcome(source.text, (part,), 0.0, 0.0)
 
 
-def translation_of(text: str, segments: Sequence[Outcome], joint: str) -> Translation:
+def translation_of(
+    text: str, segments: Sequence[Outcome], joints: Sequence[str], num_best: int = 1, is_split: bool = False
+) -> Translation:
     """Return the translation of a text from those of its segments; that of a blank text is blank."""
     if not segments:
         return Translation(text, "", 0.0, 0.0, ())
     whole = segments[0]
     if len(segments) > 1:
-        whole = _put_together(segments, [joint] * (len(segments) - 1))
+        whole = _put_together(segments, joints)
+        whole = replace(whole, alternatives=_alternatives(whole, segments, joints, num_best))
+    if is_split:
         whole = replace(whole, notes=("split", *whole.notes))
     flags = dict.fromkeys((*whole.wrong, *whole.notes))
     uncovered = _uncovered(text, whole.parts) if "uncovered" in flags else ()

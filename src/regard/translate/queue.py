@@ -1,8 +1,7 @@
 """Stretches of source waiting to be searched, in batches of like lengths, and what becomes of them.
 
-A text is planned once: normalised, encoded, split if it is too long. A second try is a new entry in the
-queue, so nothing waits for a whole round to end. The queue has no threads and does no searching: `take` gives
-the next batch, `give` brings back what was found for it.
+A second try is a new entry in the queue, so nothing waits for a whole round to end. The queue has no threads
+and does no searching: `take` gives the next batch, `give` brings back what was found for it.
 """
 
 from collections import deque
@@ -15,8 +14,7 @@ from regard.loaded import Loaded
 from regard.options.search import BeamOptions, SampleOptions
 from regard.search.searcher import Query, Search, num_rows
 from regard.search.task import Found
-from regard.text.normalize import Normalized, trace_normalize
-from regard.text.split import split
+from regard.text.normalize import Normalized
 from regard.translate.outcome import (
     Outcome,
     Stretch,
@@ -26,11 +24,10 @@ from regard.translate.outcome import (
     translation_of,
     with_items_back,
 )
+from regard.translate.plan import Plan, plan_requests
 from regard.translate.request import Request
 from regard.translate.result import Translation
 from regard.translate.retry import Attempt, Copied, attempts, in_capitals
-
-_UNSPACED = {"zh", "ja", "th", "lo", "km", "my"}  # languages written without spaces between sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +46,14 @@ class _Text:
     number: int
     round: int
     request: Request
+    plan: Plan
     outcomes: list[Outcome | None]
     num_left: int
 
 
 @dataclass(slots=True, eq=False)
 class _Segment:
-    """A text, or as much of one as the model reads in one go, and the attempt that is under way."""
+    """A sentence, or as much of one as the model reads in one go, and the attempt that is under way."""
 
     text: _Text
     place: int  # among the segments of the text
@@ -106,7 +104,6 @@ class Queue:
     def __init__(self, model: Loaded, batch_tokens: int) -> None:
         self.model = model
         self.batch_tokens = batch_tokens
-        self._joint = "" if (model.target_language or "")[:2].lower() in _UNSPACED else " "
         self._round = 0
         self._alone: deque[_Entry] = deque()  # decoded again on their own, because of rounding
         self._waiting: dict[tuple[int, Search, int], list[_Entry]] = {}
@@ -123,33 +120,21 @@ class Queue:
         What is put in later waits until what came before has been taken.
         """
         blank = []
-        sources = [trace_normalize(request.text, fold_quotes=True) for _, request in requests]
-        for (number, request), stretches in zip(requests, self._plan(sources), strict=True):
+        plans = plan_requests(self.model, [request for _, request in requests])
+        for (number, request), plan in zip(requests, plans, strict=True):
+            stretches = plan.stretches
             if not stretches:
-                blank.append((number, translation_of(request.text, [], self._joint)))
+                blank.append((number, translation_of(request.text, [], [])))
                 continue
             if request.prefix is not None:
                 stretches[0] = self._beginning(stretches[0], request.prefix)
-            text = _Text(number, self._round, request, [None] * len(stretches), len(stretches))
+            nothing: list[Outcome | None] = [None] * len(stretches)
+            text = _Text(number, self._round, request, plan, nothing, len(stretches))
             for place, stretch in enumerate(stretches):
                 segment = _Segment(text, place, stretch, Attempt((stretch.source,)))
                 self._start(segment)
         self._round += 1
         return blank
-
-    def _plan(self, sources: Sequence[Normalized]) -> Iterator[list[Stretch]]:
-        """Yield the stretches of each source: one, none if it is blank, several if it is too long."""
-        encode, longest = self.model.tokenizers.source.encode_batch, self.model.max_source
-        for source, ids in zip(sources, encode([one.text for one in sources]), strict=True):
-            if longest is None or len(ids) <= longest:
-                yield [Stretch(source, ids)] if len(ids) else []
-                continue
-            cuts = split(source.text, lambda text: len(encode([text])[0]) <= longest)
-            parts = [
-                Normalized(source.text[start:end], source.original, source.origin[start:end])
-                for start, end in cuts
-            ]
-            yield list(map(Stretch, parts, encode([part.text for part in parts])))
 
     def _beginning(self, stretch: Stretch, prefix: str) -> Stretch:
         tokenizers = self.model.tokenizers
@@ -218,7 +203,9 @@ class Queue:
                 text.num_left -= 1
                 if not text.num_left:
                     outcomes = [outcome for outcome in text.outcomes if outcome is not None]
-                    done.append((text.number, translation_of(request.text, outcomes, self._joint)))
+                    joints, is_split = text.plan.joints, text.plan.is_split
+                    joined = translation_of(request.text, outcomes, joints, request.num_best, is_split)
+                    done.append((text.number, joined))
         return done
 
     def _settle(self, segment: _Segment) -> bool:

@@ -24,6 +24,7 @@ from regard.text.words import PieceWords, Span, match_pieces, words
 Floats = NDArray[np.float32]
 
 
+_MAX_CELLS = 10_000  # of the attention by words, which grows with the square of the text
 FORMAT = "regard-translation/1"
 """The schema of `Translation.to_json()`; `schema()` returns it."""
 
@@ -214,7 +215,7 @@ class Translation:
             "confidence": [_short(prob) for prob in self.confidence],
             "links": [list(link) for link in self.links],
             "word_attention": [_shorts(row) for row in self.word_attention_TS]
-            if len(self.parts) == 1
+            if len(self.words) * len(self.source_words) <= _MAX_CELLS
             else None,
             "parts": [
                 {
