@@ -513,3 +513,39 @@ def test_a_pair_that_cannot_be_compared_is_named_and_the_others_are_compared(tmp
     rows = [json.loads(line) for line in said.out.splitlines()]
     assert [row["line"] for row in rows] == [1, 2, 3]
     assert "error" in rows[1] and rows[2]["parts"] and b"line 2:" in said.err
+
+
+@pytest.mark.parametrize("name", ["todo.po", "letter.docx", "notes.txt", "train.fr.gz", "./a/b.html"])
+def test_the_name_of_a_file_is_no_text(name, capfd):
+    assert run(["translate", str(GOLDEN), name]) == 2
+    said = capfd.readouterr()
+    assert said.out == "" and "is the name of a file and not a text" in said.err
+    assert said.err.count("\n") == 1 and ("--file" in said.err) == (name in ("notes.txt", "train.fr.gz"))
+
+
+def test_an_existing_file_is_no_text_whatever_its_name(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lisezmoi").write_text("il pleut.\n")
+    assert run(["translate", str(GOLDEN), "lisezmoi"]) == 2
+    assert "--file lisezmoi" in capfd.readouterr().err
+    assert run(["translate", str(GOLDEN), "--file", "lisezmoi", *QUICK]) == 0
+
+
+@pytest.mark.parametrize("text", ["www.example.fr", "https://a.org/b.html", "Voir a.txt", "moi@a.fr", "12.5"])
+def test_an_address_and_a_sentence_about_a_file_are_texts(text, capfd):
+    assert run(["translate", str(GOLDEN), text, *QUICK]) == 0
+
+
+def test_the_lines_of_a_document_are_not_taken_for_texts(tmp_path, capfd):
+    path = tmp_path / "app.po"
+    path.write_text('msgid "a"\nmsgstr "b"\n')
+    out = tmp_path / "out.po"
+    assert run(["translate", str(GOLDEN), "--file", str(path), "--out", str(out)]) == 2
+    assert "its markup would be destroyed" in capfd.readouterr().err and not out.exists()
+
+
+def test_json_lines_hold_no_control_that_a_terminal_obeys(capfd):
+    text = "il \u202e pleut \x9b31m \u2066."
+    assert run(["translate", str(GOLDEN), text, "--jsonl", *QUICK]) == 0
+    (line,) = capfd.readouterr().out.splitlines()
+    assert line.isprintable() and json.loads(line)["source"] == text

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 from small import random_engine, shrink, translator
 
-from regard.errors import ConfigError
+from regard.errors import ConfigError, SourceError
 from regard.model.presets import PRESETS
 from regard.options.search import BeamOptions, RiskOptions, SampleOptions
 from regard.options.text import CharacterOptions
@@ -32,6 +32,11 @@ def test_what_is_no_text_gets_a_sentence(wrong):
         list(small().stream([wrong]))
     with pytest.raises(TypeError, match="a prefix must be a string"):
         Request("a", prefix=b"x")
+
+
+def test_a_text_with_nul_characters_is_refused_by_number():
+    with pytest.raises(SourceError, match="text 2: a text must not have NUL"):
+        small().translate(["a", "b\0c"])
 
 
 def test_a_request_asks_for_no_more_than_the_beam_holds():

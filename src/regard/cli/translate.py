@@ -5,6 +5,8 @@ import contextlib
 import io
 import json
 import os
+import re
+import shlex
 import stat
 import sys
 from collections import defaultdict
@@ -17,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from regard.cli.settings import add_search, read_search
 from regard.draw.progress import progress
 from regard.errors import ConfigError, CorpusError, SourceError
-from regard.files import READ_ERRORS, refuse_to_replace, writing
+from regard.files import READ_ERRORS, refuse_to_replace, without_compression, writing
 
 if TYPE_CHECKING:
     from regard.translate.result import Translation
@@ -41,6 +43,63 @@ EXAMPLES = """examples:
 SOME_FAILED = 3  # the exit code if some lines could not be translated
 
 _MAX_BYTES = 200_000  # of a line
+# Controls that a terminal obeys, and those that turn the direction of the text around them.
+_UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_DOCUMENTS = [
+    ".docx",
+    ".doc",
+    ".odt",
+    ".rtf",
+    ".pdf",
+    ".pptx",
+    ".xlsx",
+    ".ods",
+    ".odp",
+    ".epub",
+    ".html",
+    ".htm",
+    ".xhtml",
+    ".xml",
+    ".xlf",
+    ".xliff",
+    ".tmx",
+    ".po",
+    ".pot",
+    ".json",
+    ".jsonl",
+    ".yaml",
+    ".yml",
+    ".properties",
+    ".strings",
+    ".resx",
+    ".srt",
+    ".vtt",
+    ".csv",
+    ".tsv",
+    ".parquet",
+]
+_TEXT_FILES = [
+    ".txt",
+    ".md",
+    ".log",
+    ".gz",
+    ".xz",
+    ".zst",
+    ".fr",
+    ".en",
+    ".de",
+    ".es",
+    ".it",
+    ".ko",
+    ".ja",
+    ".zh",
+    ".pt",
+    ".nl",
+    ".ru",
+]
+_FILE_NAME = re.compile(
+    rf"(?!www\.)[^\s:@]*[\w)-]({'|'.join(map(re.escape, [*_DOCUMENTS, *_TEXT_FILES]))})", re.IGNORECASE
+)
 _SHOWN_LINES = 5
 
 
@@ -80,7 +139,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="another model that translates together with the first",
     )
-    parser.add_argument("--no-guard", action="store_true", help="leave what looks wrong as it is")
+    parser.add_argument(
+        "--no-guard",
+        action="store_true",
+        help="the plain search: nothing is tried again, and texts are not split into sentences",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -247,7 +310,8 @@ def _json(number: int, translation: "Translation", report: _Report) -> str:
     values: dict[str, Any] = {"line": number}
     if number in report.errors:
         values["error"] = report.errors[number]
-    return json.dumps(values | translation.to_json(), ensure_ascii=False, allow_nan=False)
+    line = json.dumps(values | translation.to_json(), ensure_ascii=False, allow_nan=False)
+    return line if line.isprintable() else _UNSEEN.sub(lambda one: f"\\u{ord(one[0]):04x}", line)
 
 
 def _model_and_texts(words: list[str]) -> tuple[Path, list[str]]:
@@ -255,8 +319,19 @@ def _model_and_texts(words: list[str]) -> tuple[Path, list[str]]:
     from regard.starter import default_model, names_model
 
     if words and names_model(words[0]):
-        return Path(words[0]), words[1:]
-    return default_model(), words
+        model, texts = Path(words[0]), words[1:]
+    else:
+        model, texts = default_model(), words
+    for text in texts:
+        if os.path.isfile(text) or _FILE_NAME.fullmatch(text):  # noqa: PTH113 - a text may be too long
+            what = f"write --file {shlex.quote(text)} to translate its lines"
+            if Path(text).suffix.lower() in _DOCUMENTS:
+                what = "documents are not translated in place yet"
+            raise ConfigError(
+                f"{text!r} is the name of a file and not a text; {what}. "
+                "A text that looks like a name can come by standard input"
+            )
+    return model, texts
 
 
 def _source(stack: contextlib.ExitStack, texts: list[str], path: Path | None) -> IO[bytes]:
@@ -272,6 +347,12 @@ def _source(stack: contextlib.ExitStack, texts: list[str], path: Path | None) ->
 def _opened(stack: contextlib.ExitStack, path: Path) -> IO[bytes]:
     from regard.files import decompressed
 
+    ending = without_compression(path).suffix.lower()
+    if ending in _DOCUMENTS:
+        raise ConfigError(
+            f"{path}: is a document, and line by line its markup would be destroyed; "
+            f"take its texts out into a plain file first ({ending} is not translated in place yet)"
+        )
     try:
         raw = stack.enter_context(path.open("rb"))
     except OSError as error:

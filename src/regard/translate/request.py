@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypedDict
 
-from regard.errors import ConfigError
+from regard.errors import ConfigError, SourceError
 from regard.options.search import BeamOptions
 from regard.search.searcher import Search
 
@@ -31,8 +31,11 @@ class SearchArguments(TypedDict, total=False):
 class Request:
     """A text to translate, with its own options.
 
-    `num_best` asks for alternatives, `prefix` for a translation that begins so. The `guard` tries again what
-    looks wrong; it is off for samples and for translations with a prefix.
+    White space within a sentence becomes one space; other control characters are left out.
+
+    `num_best` asks for alternatives, `prefix` for a translation that begins so. The `guard` translates
+    sentence by sentence and tries again what looks wrong; nothing is tried again for samples and for
+    translations with a prefix.
     """
 
     text: str
@@ -46,6 +49,8 @@ class Request:
         for what, value in (("text", self.text), ("prefix", self.prefix)):
             if not isinstance(value, str) and (what == "text" or value is not None):
                 raise TypeError(f"a {what} must be a string, and this is {value!r:.40}")
+            if value is not None and "\0" in value:
+                raise SourceError(f"a {what} must not have NUL characters; was it read as UTF-16?")
         widest = self.search.beam_size if isinstance(self.search, BeamOptions) else None
         if self.num_best < 1 or (widest is not None and self.num_best > widest):
             raise ConfigError(

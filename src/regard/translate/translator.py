@@ -232,8 +232,8 @@ def _requests(
             continue
         try:
             yield Request(text, None, num_best, search, guard)
-        except TypeError as error:
-            raise TypeError(f"text {number}: {error}") from None
+        except (TypeError, SourceError) as error:
+            raise type(error)(f"text {number}: {error}") from None
 
 
 def _num_running(pool: Pool[Job, list[Found]]) -> int:
