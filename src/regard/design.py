@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from regard.alignment.reading import Reading
+from regard.errors import ConfigError
 from regard.options.model import AttentionOptions, RecurrentOptions, TransformerOptions
 
 Kind = Literal["cross", "encoder", "decoder"]
@@ -86,6 +87,17 @@ class Design:
         """Return how many layers and heads an attention has: none, if the model lacks it."""
         num_layers = len(self.attentions.get(kind, ()))
         return num_layers, self.num_heads if num_layers else 0
+
+    def check_head(self, kind: Kind, layer: int | None, head: int | None) -> None:
+        """Raise an error if the model has no such attention, layer or head; None stands for all of them."""
+        layers, heads = self.size(kind)
+        if not layers:
+            raise ConfigError(f"this model has no attention of kind {kind!r}")
+        if layer not in (None, *range(layers)) or head not in (None, *range(heads)):
+            raise ConfigError(
+                f"there is no layer {(layer or 0) + 1}, head {(head or 0) + 1}: "
+                f"this model has {layers} layers of {heads} heads"
+            )
 
     def states_inside(self, layers: Iterable[int]) -> tuple[str, ...]:
         """Return the names of what some layers of the cross-attention record for the cards."""

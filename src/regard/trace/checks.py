@@ -8,8 +8,7 @@ from typing import get_args
 
 import numpy as np
 
-from regard.alignment.reading import Reading
-from regard.design import Design, Kind, design
+from regard.design import Kind
 from regard.errors import ConfigError, TraceError
 from regard.options.parse import parse
 from regard.trace.document import (
@@ -43,8 +42,7 @@ def check(trace: Document) -> None:
 
 
 def _problems(trace: Document) -> Iterator[str]:
-    options = parse("model", trace.model.options)
-    if options.kind != trace.model.kind:
+    if parse("model", trace.model.options).kind != trace.model.kind:
         yield "the model's design is of another kind than it says"
     if trace.request.mode != "forced":
         parse("search", trace.request.search)
@@ -53,9 +51,7 @@ def _problems(trace: Document) -> Iterator[str]:
     yield from _side("source", trace.source)
     yield from _side("target", trace.target)
     yield from _likelihood(trace)
-    yield from _kinds(trace, design(options))
-    for attention in trace.attentions:
-        yield from _attention(attention, trace)
+    yield from _attentions(trace)
     yield from _states(trace)
     yield from _reading(trace)
     if trace.beam is not None:
@@ -108,46 +104,46 @@ def _likelihood(trace: Document) -> Iterator[str]:
             yield f"piece {piece.piece!r} has two different probabilities"
 
 
-def _kinds(trace: Document, design: Design) -> Iterator[str]:
+def _attentions(trace: Document) -> Iterator[str]:
     """Hold every attention against the design and the request: what they say of themselves is not enough."""
     found = {attention.kind: attention for attention in trace.attentions}
     if len(found) < len(trace.attentions):
         yield "one kind of attention comes twice"
-    lifted = any(isinstance(one, MaskOff) for one in trace.request.interventions)
     for kind in get_args(Kind):
-        wanted, attention = design.size(kind), found.get(kind)
-        if (attention is None) != (wanted[0] == 0):
+        if (kind in found) != (kind in trace.model.design.attentions):
             yield f"attention {kind!r} and the model's design do not go together"
-        if attention is None:
-            continue
-        shape = attention.log_weights.shape
-        if len(shape) == 4 and 0 not in shape and tuple(shape[:2]) != wanted:
-            yield f"attention {kind!r} has not the design's {wanted[0]} layers of {wanted[1]} heads"
-        if attention.causal != (kind == "decoder" and not lifted):
-            yield f"attention {kind!r} is not masked as the request says"
-        if attention.normalised != design.rows_sum_to_one:
-            yield f"attention {kind!r} is not normalised as the design says"
+    for attention in trace.attentions:
+        yield from _attention(attention, trace)
 
 
 def _attention(attention: Attention, trace: Document) -> Iterator[str]:
-    kind = attention.kind
+    kind, design = attention.kind, trace.model.design
     num_source, num_target = len(trace.source.pieces), len(trace.target.pieces)
-    wanted = {
+    num_rows, num_columns = {
         "cross": (num_target, num_source),
         "encoder": (num_source, num_source),
         "decoder": (num_target, num_target),
     }[kind]
+    layers, heads = design.size(kind)
     shape = attention.log_weights.shape
-    if len(shape) != 4 or tuple(shape[2:]) != wanted or 0 in shape:
-        yield f"attention {kind!r} has shape {shape} for {wanted[0]} by {wanted[1]} pieces"
+    if shape != [layers, heads, num_rows, num_columns]:
+        yield (
+            f"attention {kind!r} has shape {shape}, and the design has {layers} layers of {heads} heads for "
+            f"{num_rows} by {num_columns} pieces"
+        )
         return
     if attention.log_weights.dtype != "u2" or attention.log_sums.shape != shape[:3]:
         yield f"attention {kind!r} has sums of shape {attention.log_sums.shape}"
     if attention.weights is not None and attention.weights.shape != shape:
         yield f"attention {kind!r} has weights of shape {attention.weights.shape}"
         return
-    if [len(layer) for layer in attention.heads] != [shape[1]] * shape[0]:
+    if [len(layer) for layer in attention.heads] != [heads] * layers:
         yield f"attention {kind!r} does not tell of each of its heads"
+    lifted = any(isinstance(one, MaskOff) for one in trace.request.interventions)
+    if attention.causal != (kind == "decoder" and not lifted):
+        yield f"attention {kind!r} is not masked as the request says"
+    if attention.normalised != design.rows_sum_to_one:
+        yield f"attention {kind!r} is not normalised as the design says"
     weights = attention.weights_LNTS
     if not np.isfinite(weights).all() or not np.isfinite(attention.log_sums.unpack()).all():
         yield f"attention {kind!r} has numbers that are none"
@@ -161,23 +157,19 @@ def _attention(attention: Attention, trace: Document) -> Iterator[str]:
 
 
 def _reading(trace: Document) -> Iterator[str]:
-    reading, cross = trace.model.reading, trace.attention("cross")
-    if (reading is None) != (cross is None):
-        yield "the model's reading and its attention do not go together"
-    if reading is not None and cross is not None:
-        layers, heads = cross.log_weights.shape[:2]
-        if reading.layer not in range(layers) or reading.head not in (None, *range(heads)):
-            yield f"there is no layer and head as in {reading}"
-            return
-    coverage = trace.metrics.coverage
-    if (coverage is None) != (reading is None):
-        yield "the coverage and the attention do not go together"
-    if coverage is not None and reading is not None and cross is not None:
-        if len(coverage) != len(trace.source.pieces):
-            yield f"the coverage of {len(coverage)} pieces, and the source has {len(trace.source.pieces)}"
-            return
-        looks_TS = Reading(reading.layer, reading.head, False).look(cross.weights_LNTS.transpose(2, 0, 1, 3))
-        if np.abs(looks_TS.sum(axis=0) - coverage).max() > _ROW_TOLERANCE * len(trace.target.pieces):
+    reading, cross, coverage = trace.model.reading, trace.attention("cross"), trace.metrics.coverage
+    if len({one is None for one in (reading, cross, coverage)}) > 1:
+        yield "the model's reading, its attention and the coverage do not go together"
+    if reading is None or cross is None or coverage is None:
+        return
+    layers, heads = cross.log_weights.shape[:2]
+    if reading.layer not in range(layers) or reading.head not in (None, *range(heads)):
+        yield f"there is no layer and head as in {reading}"
+    elif len(coverage) != len(trace.source.pieces):
+        yield f"the coverage of {len(coverage)} pieces, and the source has {len(trace.source.pieces)}"
+    else:
+        difference_S = np.abs(cross.looks_TS(reading).sum(axis=0) - coverage)
+        if difference_S.max() > _ROW_TOLERANCE * len(trace.target.pieces):
             yield "the coverage is not the sum of the weights"
 
 

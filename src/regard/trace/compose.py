@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from regard.contract import Floats
 from regard.search.scores import best_ids, log_normaliser
@@ -16,7 +15,7 @@ from regard.text.tokenizer import Tokenizer, TokenizerPair
 from regard.text.words import Span, match_pieces, words
 from regard.trace import document
 from regard.trace.document import surfaces
-from regard.trace.recorded import LEAST_LOG_PROB, Recorded
+from regard.trace.recorded import LEAST_LOG_PROB, Recorded, entropies
 from regard.vocabulary import EOS
 
 _NUM_CANDIDATES = 10
@@ -137,14 +136,7 @@ def metrics_section(said: Hypothesis) -> document.Metrics:
     how_perplexed = document.perplexity(said.log_prob, len(said.log_probs))
     looks_TS = said.attention_TS.astype(float)
     if not looks_TS.shape[1]:
-        return document.Metrics(
-            perplexity=how_perplexed,
-            coverage=None,
-            coverage_penalty=None,
-            coverage_deviation=None,
-            entropy_out=None,
-            entropy_in=None,
-        )
+        return document.Metrics(perplexity=how_perplexed)
     coverage_S = looks_TS.sum(axis=0)
     shares_TS = looks_TS / np.maximum(coverage_S, 1e-12)
     return document.Metrics(
@@ -152,14 +144,9 @@ def metrics_section(said: Hypothesis) -> document.Metrics:
         coverage=[_short(one) for one in coverage_S],
         coverage_penalty=float(np.log(np.clip(coverage_S, 1e-4, 1)).sum()),
         coverage_deviation=float(-np.log1p((1 - coverage_S) ** 2).mean()),
-        entropy_out=float(_entropies(looks_TS).mean()),
-        entropy_in=float(_entropies(shares_TS.T).mean()),
+        entropy_out=float(entropies(looks_TS).mean()),
+        entropy_in=float(entropies(shares_TS.T).mean()),
     )
-
-
-def _entropies(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    entropies: NDArray[np.float64] = -(shares * np.log(np.where(shares > 0, shares, 1))).sum(axis=1)
-    return entropies
 
 
 def safe(text: str) -> str:

@@ -14,10 +14,12 @@ from typing import Any, Final, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from regard.alignment.reading import Reading
 from regard.contract import Floats
 from regard.design import Design, Kind, design
 from regard.options.parse import parse
 from regard.trace.arrays import Array
+from regard.vocabulary import BOS, RESERVED
 
 FORMAT: Final = "regard-trace/1"
 
@@ -32,6 +34,11 @@ class Reads(_Node):
     layer: int
     head: int | None
     shifted: bool
+
+    @property
+    def chosen(self) -> Reading:
+        """The same, ready to read with."""
+        return Reading(self.layer, self.head, self.shifted)
 
 
 class Model(_Node):
@@ -238,6 +245,10 @@ class Attention(_Node):
         """The weights."""
         return np.exp(self.logs_LNTS) if self.weights is None else self.weights.unpack()
 
+    def looks_TS(self, reads: Reads) -> Floats:
+        """Return where each step looked by the attention that aligns best."""
+        return reads.chosen.look(self.weights_LNTS.transpose(2, 0, 1, 3))
+
     @property
     def scores_LNTS(self) -> Floats:
         """The scores before the softmax; NaN where nothing may be seen."""
@@ -286,15 +297,15 @@ class Metrics(_Node):
     """The translation in numbers; those of the attention are null if there is none."""
 
     perplexity: float
-    coverage: list[float] | None
+    coverage: list[float] | None = None
     """Of each source piece the sum of the weights it got."""
-    coverage_penalty: float | None
+    coverage_penalty: float | None = None
     """Σ log min(coverage, 1) (Wu et al. 2016, eq. 14)."""
-    coverage_deviation: float | None
+    coverage_deviation: float | None = None
     """-1/S Σ log(1 + (1 - coverage)²) (Rikters and Fishel 2017)."""
-    entropy_out: float | None
+    entropy_out: float | None = None
     """Mean entropy of where a target piece looks, in nats: high if its looks are scattered."""
-    entropy_in: float | None
+    entropy_in: float | None = None
     """Mean entropy of who looks at a source piece, in nats."""
 
 
@@ -332,6 +343,11 @@ class Document(_Node):
     def attention(self, kind: Kind = "cross") -> Attention | None:
         """Return one kind of attention, None if the model has none."""
         return next((one for one in self.attentions if one.kind == kind), None)
+
+    @property
+    def fed(self) -> tuple[str, ...]:
+        """What the decoder reads at each step: `<s>`, then what it has said."""
+        return (RESERVED[BOS], *(piece.piece for piece in self.target.pieces[:-1]))
 
     def to_json(self) -> str:
         """Return the document as JSON."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from regard.contract import Probe
-from regard.design import Design, Kind, Part
+from regard.design import Design, Part
 from regard.errors import ConfigError
 from regard.probes import force_weights, lift_mask, remove_positions, switch_off_head, together
 from regard.trace.document import HeadOff, Intervention, LookSo, MaskOff, PositionsOff
@@ -19,7 +19,7 @@ def check(interventions: Sequence[Intervention], design: Design, source_pieces: 
         elif _CHANGED[one.type] not in design.parts:
             raise ConfigError(f"this model has no {_CHANGED[one.type]} to switch off; only a Transformer has")
         elif isinstance(one, HeadOff):
-            _check_head(design, one.kind, one.layer, one.head)
+            design.check_head(one.kind, one.layer, one.head)
 
 
 def probe_maker(interventions: Sequence[Intervention], design: Design, *, whole: bool) -> Callable[[], Probe]:
@@ -46,15 +46,7 @@ def _check_row(one: LookSo, design: Design, source_pieces: Sequence[str]) -> Non
         )
     if one.head is not None and "heads" not in design.parts:
         raise ConfigError("this model has no heads to choose one of; leave the head out")
-    _check_head(design, "cross", one.layer or 0, one.head or 0)
-
-
-def _check_head(design: Design, kind: Kind, layer: int, head: int) -> None:
-    layers, heads = design.size(kind)
-    if not (layer < layers and head < heads):
-        raise ConfigError(
-            f"there is no layer {layer + 1}, head {head + 1}: this model has {layers} layers of {heads} heads"
-        )
+    design.check_head("cross", one.layer, one.head)
 
 
 def _probes(one: Intervention, design: Design, whole: bool) -> list[Probe]:

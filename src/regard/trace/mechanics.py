@@ -12,10 +12,9 @@ import numpy as np
 
 from regard.contract import Floats
 from regard.design import Card, Show
-from regard.draw.labels import cut, display_width, folded, pad_right, printable
+from regard.draw.labels import cut, display_width, folded, pad_left, pad_right, printable
 from regard.errors import ConfigError
 from regard.trace.document import Document
-from regard.vocabulary import BOS, RESERVED
 
 _BAR = 24
 _NUM_SHOWN = 5  # of the candidates; and of a vector's numbers at its start
@@ -51,15 +50,12 @@ def step_lines(
     layer = (reading.layer if reading else 0) if layer is None else layer
     if head is None:  # one must be shown, and where nothing tells which it is the first
         head = (reading.head or 0) if reading and reading.layer == layer else 0
-    cross = trace.attention("cross")
-    if cross is not None and not (
-        layer in range(cross.log_weights.shape[0]) and head in range(cross.log_weights.shape[1])
-    ):
-        raise ConfigError(f"there is no layer {layer + 1}, head {head + 1} in this model")
-    fed = RESERVED[BOS] if step == 0 else pieces[step - 1].piece
-    where = f", layer {layer + 1}, head {head + 1}" if "heads" in trace.model.design.parts else ""
+    design = trace.model.design
+    if design.has_attention:
+        design.check_head("cross", layer, head)
+    where = f", layer {layer + 1}, head {head + 1}" if "heads" in design.parts else ""
     lines = [
-        f"step {step + 1} of {len(pieces)}{where}: reads {printable(fed)!r}, says "
+        f"step {step + 1} of {len(pieces)}{where}: reads {printable(trace.fed[step])!r}, says "
         f"{printable(pieces[step].piece)!r} with probability {np.exp(pieces[step].log_prob):.3f}"
     ]
     if reading is not None and reading.shifted:
@@ -112,7 +108,7 @@ def _bars(names: Sequence[str], values_S: Floats, symbol: str) -> list[str]:
     room = min(_MAX_LABEL, max(display_width(printable(name)) for name in names))
     lines = []
     for name, value in zip(names, values_S.tolist(), strict=True):
-        label = " " * (room - display_width(cut(printable(name), room))) + cut(printable(name), room)
+        label = pad_left(cut(printable(name), room), room)
         if not np.isfinite(value):
             lines.append(f"{label}        ·  not to be seen")
             continue

@@ -122,12 +122,16 @@ class Recorded:
         )  # the decoder's mask has no heads
 
 
+def entropies(weights_TS: Floats) -> Floats:
+    """Return the entropy of each row in nats, of its weights as they are."""
+    entropy_T: Floats = -(weights_TS * np.log(np.where(weights_TS > 0, weights_TS, 1))).sum(axis=1)
+    return entropy_T
+
+
 def _head(weights_TS: Floats) -> Head:
     """Return how a head looks in general."""
     num_rows, num_columns = weights_TS.shape
-    logs = np.log(np.where(weights_TS > 0, weights_TS, 1))
-    entropy = float(-(weights_TS * logs).sum(axis=1).mean())
     rows = np.arange(num_rows)[:, None] / max(num_rows - 1, 1)
     columns = np.arange(num_columns)[None] / max(num_columns - 1, 1)
     distance = float((weights_TS * np.abs(rows - columns)).sum(axis=1).mean())
-    return Head(entropy=round(entropy, 4), diagonality=round(1 - distance, 4))
+    return Head(entropy=round(float(entropies(weights_TS).mean()), 4), diagonality=round(1 - distance, 4))

@@ -13,7 +13,6 @@ import numpy as np
 from pydantic import ValidationError
 
 from regard.alignment.links import to_words
-from regard.alignment.reading import Reading
 from regard.contract import Floats
 from regard.design import Kind
 from regard.draw.heatmap import HeatMap, heat_maps_svg
@@ -25,10 +24,9 @@ from regard.errors import ConfigError, OutputError, TraceError
 from regard.files import writing
 from regard.text.words import PieceWords
 from regard.trace.checks import check
-from regard.trace.document import FORMAT, Document
+from regard.trace.document import FORMAT, Document, Source, Target
 from regard.trace.mechanics import cards_json
 from regard.viewer.page import page
-from regard.vocabulary import BOS, RESERVED
 
 _MAX_BYTES = 100_000_000  # of a trace file
 By = Literal["words", "pieces"]
@@ -58,8 +56,7 @@ class Trace(Document):
         cross, reading = self.attention("cross"), self.model.reading
         if cross is None or reading is None:
             return np.empty((len(self.target.pieces), 0), np.float32)
-        chosen = Reading(reading.layer, reading.head, reading.shifted)
-        return chosen.align(chosen.look(cross.weights_LNTS.transpose(2, 0, 1, 3)))
+        return reading.chosen.align(cross.looks_TS(reading))
 
     def heat_map(
         self,
@@ -76,46 +73,40 @@ class Trace(Document):
         values_TS, kind = self._values(which, measure), which.kind if which else "cross"
         if measure == "scores" or kind == "decoder":  # no word has one score, and a decoder reads pieces
             by = "pieces"
-        rows, columns = self._labels(kind, by)
-        if by == "words":
-            source = self._pieces_of_units("source")
-            target = self._pieces_of_units("source" if kind == "encoder" else "target")
-            if values_TS.shape[1]:
-                values_TS = to_words(values_TS, source, target).words_TS
-            else:
-                values_TS, columns = np.empty((len(rows), 0), np.float32), ()
+        rows, columns = _units(self.source if kind == "encoder" else self.target, by), _units(self.source, by)
+        names = (self.fed, self.fed) if kind == "decoder" else (rows.names, columns.names)
+        if not values_TS.shape[1]:
+            values_TS, names = np.empty((len(rows.names), 0), np.float32), (rows.names, ())
+        elif by == "words":
+            values_TS = to_words(values_TS, columns.matched, rows.matched).words_TS
         return HeatMap(
             title=self._title(which, measure) if title is None else title,
-            rows=rows,
-            columns=columns if values_TS.shape[1] else (),
+            rows=names[0],
+            columns=names[1],
             values_TS=values_TS.astype(float),
-            probs_T=self._probs(by) if kind == "cross" else None,
+            probs_T=self._probs(rows) if kind == "cross" else None,
             kind="scores" if measure == "scores" else "weights",
             caption=self._caption(aligned=which is None and measure == "weights"),
         )
 
+    def _chosen(self, which: Which | None) -> Which:
+        """Return which attention is meant; None is the one that aligns best."""
+        reading = self.model.reading
+        if which is None and reading is not None:
+            return Which("cross", reading.layer, reading.head)
+        return which or Which()
+
     def _values(self, which: Which | None, measure: Measure) -> Floats:
         if which is None and measure == "weights":
             return self.alignment_TS
-        reading = self.model.reading
-        if which is None and reading is not None:
-            which = Which("cross", reading.layer, reading.head)
-        which = which or Which()
+        which = self._chosen(which)
+        self.model.design.check_head(which.kind, which.layer, which.head)
         attention = self.attention(which.kind)
-        if attention is None:
-            raise ConfigError(f"this model has no attention of kind {which.kind!r} to show")
-        layers, heads = attention.log_weights.shape[:2]
-        if which.layer not in (None, *range(layers)) or which.head not in (None, *range(heads)):
-            raise ConfigError(
-                f"there is no layer {(which.layer or 0) + 1}, head {(which.head or 0) + 1}: "
-                f"this model has {layers} layers of {heads} heads there"
-            )
+        assert attention is not None
         values = attention.weights_LNTS if measure == "weights" else attention.scores_LNTS
         if measure == "weights" and attention.causal:
             values = np.where(np.tri(values.shape[2], dtype=bool), values, np.float32(np.nan))
-        values = values if which.layer is None else values[which.layer : which.layer + 1]
-        values = values if which.head is None else values[:, which.head : which.head + 1]
-        mean_TS: Floats = values.mean(axis=(0, 1))
+        mean_TS: Floats = values[_one(which.layer), _one(which.head)].mean(axis=(0, 1))
         return mean_TS
 
     def _erasure_map(self, by: By, title: str | None) -> HeatMap:
@@ -126,56 +117,20 @@ class Trace(Document):
                 else "none were asked for"
             )
             raise ConfigError(f"this trace has no effects: {why}")
-        rows = self._unit_names("target", by)
-        values = np.array(self.effects.erasure, np.float32).reshape(len(self.target.pieces), -1)
-        if by == "words":
-            values = np.stack([values[list(pieces)].sum(axis=0) for pieces, _ in self._units("target")])
-        names = tuple(self.source.text[word.start : word.end] for word in self.source.words)
+        rows = _units(self.target, by)
+        change_TX = np.array(self.effects.erasure, np.float32).reshape(len(self.target.pieces), -1)
         return HeatMap(
             title="change of log-probability without each source word" if title is None else title,
-            rows=rows,
-            columns=names,
-            values_TS=values.astype(float),
+            rows=rows.names,
+            columns=tuple(self.source.text[word.start : word.end] for word in self.source.words),
+            values_TS=np.stack([change_TX[list(pieces)].sum(axis=0) for pieces in rows.pieces]).astype(float),
             kind="effects",
             caption=self._caption(),
         )
 
-    def _units(self, side: Literal["source", "target"]) -> list[tuple[tuple[int, ...], str]]:
-        """Return the words of a side: pieces and name. What is in no word, such as `</s>`, is one itself."""
-        text = self.source if side == "source" else self.target
-        units = [(tuple(word.pieces), text.text[word.start : word.end]) for word in text.words]
-        covered = {piece for pieces, _ in units for piece in pieces}
-        units += [((n,), piece.piece) for n, piece in enumerate(text.pieces) if n not in covered]
-        return sorted(units, key=lambda unit: unit[0])
-
-    def _pieces_of_units(self, side: Literal["source", "target"]) -> PieceWords:
-        units = [pieces for pieces, _ in self._units(side)]
-        of_piece: list[list[int]] = [[] for _ in (self.source if side == "source" else self.target).pieces]
-        for number, pieces in enumerate(units):
-            for piece in pieces:
-                of_piece[piece].append(number)
-        return PieceWords(tuple(map(tuple, of_piece)), tuple(units))
-
-    def _unit_names(self, side: Literal["source", "target"], by: By) -> tuple[str, ...]:
-        if by == "words":
-            return tuple(name for _, name in self._units(side))
-        return tuple(piece.piece for piece in (self.source if side == "source" else self.target).pieces)
-
-    def _labels(self, kind: Kind, by: By) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the names of rows and columns. A decoder looks at what it has been fed, `<s>` first."""
-        if kind == "decoder":
-            fed = (RESERVED[BOS], *(piece.piece for piece in self.target.pieces[:-1]))
-            return fed, fed
-        return self._unit_names("source" if kind == "encoder" else "target", by), self._unit_names(
-            "source", by
-        )
-
-    def _probs(self, by: By) -> tuple[float, ...]:
+    def _probs(self, units: "_Units") -> tuple[float, ...]:
         log_probs = [piece.log_prob for piece in self.target.pieces]
-        if by == "pieces":
-            return tuple(math.exp(min(one, 0)) for one in log_probs)
-        units = [pieces for pieces, _ in self._units("target")]
-        return tuple(math.exp(min(sum(log_probs[piece] for piece in unit), 0)) for unit in units)
+        return tuple(math.exp(min(sum(log_probs[piece] for piece in unit), 0)) for unit in units.pieces)
 
     def _title(self, which: Which | None, measure: Measure) -> str:
         """Return the model and, if not simply the alignment, which of its numbers these are."""
@@ -185,14 +140,11 @@ class Trace(Document):
         return f"{self.model.label}: {self._place(which)}{scores}"
 
     def _place(self, which: Which | None) -> str:
-        """Return an attention in words; None is the one that aligns best."""
-        reading = self.model.reading
-        if which is None and reading is not None:
-            which = Which("cross", reading.layer, reading.head)
-        which = which or Which()
+        """Return an attention in words."""
+        which = self._chosen(which)
         layer = "all layers" if which.layer is None else f"layer {which.layer + 1}"
         head = "mean of heads" if which.head is None else f"head {which.head + 1}"
-        kind = {"cross": "to the source", "encoder": "encoder", "decoder": "decoder"}[which.kind]
+        kind = "to the source" if which.kind == "cross" else which.kind
         return f"{kind}, {layer}, {head}" if "heads" in self.model.design.parts else kind
 
     def _caption(self, *, aligned: bool = False) -> str:
@@ -256,6 +208,38 @@ class Trace(Document):
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """Be shown in a notebook: a picture, and the interactive page over it."""
         return mime_bundle(str(self), self.to_svg(), self.to_html())
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """The rows or columns of a picture: the name of each and its pieces."""
+
+    names: tuple[str, ...]
+    pieces: tuple[tuple[int, ...], ...]
+
+    @property
+    def matched(self) -> PieceWords:
+        """Which units each piece is in."""
+        units: list[list[int]] = [[] for _ in range(1 + max(map(max, self.pieces)))]
+        for unit, pieces in enumerate(self.pieces):
+            for piece in pieces:
+                units[piece].append(unit)
+        return PieceWords(tuple(map(tuple, units)), self.pieces)
+
+
+def _units(side: Source | Target, by: By) -> _Units:
+    """Return the words of a side, or its pieces; what is in no word, such as `</s>`, is a word itself."""
+    words = side.words if by == "words" else []
+    units = [(tuple(word.pieces), side.text[word.start : word.end]) for word in words]
+    covered = {piece for pieces, _ in units for piece in pieces}
+    units += [((place,), piece.piece) for place, piece in enumerate(side.pieces) if place not in covered]
+    units.sort(key=lambda unit: unit[0])
+    return _Units(tuple(name for _, name in units), tuple(pieces for pieces, _ in units))
+
+
+def _one(place: int | None) -> slice:
+    """Return the slice of one place along an axis, or of all."""
+    return slice(None) if place is None else slice(place, place + 1)
 
 
 def rendered(
