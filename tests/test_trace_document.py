@@ -3,6 +3,7 @@
 import functools
 import json
 from importlib import resources
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -11,7 +12,10 @@ from traces import EVERY, FAMILIES, GIVEN, NUM, TEXT, row_of, tracer_of
 
 from regard.trace.arrays import Array
 from regard.trace.document import HeadOff, LookSo, MaskOff, PositionsOff, schema
+from regard.trace.make import Tracer
 from regard.trace.views import load_trace
+
+GOLDEN = Path(__file__).parent / "golden"
 
 
 def test_the_schema_in_the_package_is_that_of_the_classes():
@@ -82,3 +86,19 @@ def test_large_states_are_kept_whole():
     values = np.array([[1.0, -2.5], [65504.0, 1e5]])
     assert np.isinf(Array.of(values, "f2").unpack()).any()
     np.testing.assert_array_equal(Array.of(values, "f4").unpack(), values.astype(np.float32))
+
+
+def test_a_trace_of_an_earlier_version_is_read_and_is_what_the_model_does_now():
+    """Written before traces had parts; the model beside it computes the same numbers."""
+    kept = load_trace(GOLDEN / "trace-1.json")
+    assert kept.whole is None and kept.request.part is None
+    tracer = Tracer.open(GOLDEN / "model-1.regard")
+    now = tracer.trace(
+        kept.source.text, force=kept.target.text, effects=True, interventions=kept.request.interventions
+    )
+    assert now.id == kept.id and now.states.keys() == kept.states.keys()
+    assert now.target.log_prob == pytest.approx(kept.target.log_prob, abs=1e-3)
+    for one, other in zip(now.attentions, kept.attentions, strict=True):
+        np.testing.assert_allclose(one.weights_LNTS, other.weights_LNTS, atol=1e-3)
+    np.testing.assert_allclose(now.effects.erasure, kept.effects.erasure, atol=1e-3)
+    assert kept.to_html() and kept.to_svg()

@@ -5,6 +5,7 @@
 It writes `model-1.regard`, a model of random weights, and `model-1.json`, what it makes of three texts. The
 numbers in there come from our own code, and that is what they are for: translations of a file that somebody
 has kept must not change. So neither file is ever made again; a new format gets files of its own.
+`trace-1.json` is a trace of that model by the first version that wrote traces.
 """
 
 import json
