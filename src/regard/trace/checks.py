@@ -75,7 +75,7 @@ def _side(name: str, side: Source | Target) -> Iterator[str]:
         if not word.pieces or not all(0 <= piece < len(pieces) for piece in word.pieces):
             yield f"a {name} word has pieces that are not there"
         if sorted(set(word.pieces)) != word.pieces:
-            yield f"a {name} word has its pieces twice, or in another order"
+            yield f"a {name} word has its pieces twice or out of order"
 
 
 def _likelihood(trace: Document) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _likelihood(trace: Document) -> Iterator[str]:
     ):
         yield "the perplexity is not that of the log-probability"
     if trace.target.complete != (trace.target.pieces[-1].id == EOS):
-        yield "the translation is complete where it was cut, or cut where it ends"
+        yield "the translation is marked as complete without `</s>`, or as cut with it"
     for piece in trace.target.pieces:
         if piece.rank is not None and piece.rank < 1:
             yield f"piece {piece.piece!r} has rank {piece.rank}"
@@ -138,7 +138,7 @@ def _attention(attention: Attention, trace: Document) -> Iterator[str]:
         yield f"attention {kind!r} has weights of shape {attention.weights.shape}"
         return
     if [len(layer) for layer in attention.heads] != [heads] * layers:
-        yield f"attention {kind!r} does not tell of each of its heads"
+        yield f"attention {kind!r} has not one entry for each of its heads"
     lifted = any(isinstance(one, MaskOff) for one in trace.request.interventions)
     if attention.causal != (kind == "decoder" and not lifted):
         yield f"attention {kind!r} is not masked as the request says"
@@ -146,14 +146,14 @@ def _attention(attention: Attention, trace: Document) -> Iterator[str]:
         yield f"attention {kind!r} is not normalised as the design says"
     weights = attention.weights_LNTS
     if not np.isfinite(weights).all() or not np.isfinite(attention.log_sums.unpack()).all():
-        yield f"attention {kind!r} has numbers that are none"
+        yield f"attention {kind!r} has numbers that are not finite"
     sums = weights.sum(axis=-1)
     if (weights < 0).any() or (sums > 1 + _ROW_TOLERANCE).any():
         yield f"a row of attention {kind!r} has more than 1 or less than 0"
     if attention.normalised and (sums < 1 - _ROW_TOLERANCE).any():
         yield f"a row of attention {kind!r} does not sum to 1"
     if attention.causal and np.triu(weights, 1).any():
-        yield f"attention {kind!r} looks at words to come"
+        yield f"attention {kind!r} looks at later words, which its mask hides"
 
 
 def _reading(trace: Document) -> Iterator[str]:
@@ -200,7 +200,7 @@ def _states(trace: Document) -> Iterator[str]:
         if value.ndim > 1 and not name.endswith(".seen") and value.shape[axis] != len(rows):
             yield f"state {name!r} has shape {array.shape}, and no row for each piece"
         if not np.isfinite(value).all():
-            yield f"state {name!r} has numbers that are none"
+            yield f"state {name!r} has numbers that are not finite"
 
 
 def _beam(beam: Beam, trace: Document) -> Iterator[str]:

@@ -29,7 +29,10 @@ class _Node(BaseModel):
 
 
 class Reads(_Node):
-    """Which attention aligns best: of one layer, one head or (null) the mean of all, perhaps a step later."""
+    """The attention that is read as word alignment: of one layer, one head or (null) the mean of its heads.
+
+    If `shifted`, that of the step after: the one that reads the piece (SHIFT-ATT, Chen et al. 2020).
+    """
 
     layer: int
     head: int | None
@@ -63,7 +66,7 @@ class Model(_Node):
 
 
 class LookSo(_Node):
-    """At one step the attention to the source is this row, in one layer and head, or (null) in all."""
+    """Forces the cross-attention of one step to these weights, in one layer and head, or (null) in all."""
 
     type: Literal["look"] = "look"
     step: int = Field(ge=0)
@@ -80,7 +83,7 @@ class LookSo(_Node):
 
 
 class HeadOff(_Node):
-    """One head says nothing."""
+    """Sets the output of one head to zero."""
 
     type: Literal["head_off"] = "head_off"
     kind: Kind = "cross"
@@ -94,7 +97,7 @@ class HeadOff(_Node):
 
 
 class MaskOff(_Node):
-    """What was said is read again by a decoder that sees the words to come."""
+    """Removes the causal mask when the finished translation is read again."""
 
     type: Literal["mask_off"] = "mask_off"
 
@@ -105,7 +108,7 @@ class MaskOff(_Node):
 
 
 class PositionsOff(_Node):
-    """A Transformer does not know where its tokens stand."""
+    """Sets the positional encodings of a Transformer to zero."""
 
     type: Literal["positions_off"] = "positions_off"
 
@@ -168,11 +171,11 @@ class Candidates(_Node):
 
 
 class Said(Piece):
-    """A target piece, how likely it was, and what else might have been said."""
+    """A target piece with its log-probability and the other candidates of its step."""
 
     log_prob: float
     entropy: float | None = None
-    """Of all that might have been said, in nats."""
+    """Of the distribution over the vocabulary, in nats."""
     rank: int | None = None
     """1 is the likeliest."""
     forced: bool = False
@@ -212,18 +215,18 @@ class Target(_Node):
 
 
 class Head(_Node):
-    """How one head looks: the mean entropy of its rows in nats, and how near they are to the diagonal."""
+    """A head in two numbers: the mean entropy of its rows in nats, and how near its weights are to the
+    diagonal."""
 
     entropy: float
     diagonality: float
 
 
 class Attention(_Node):
-    """Who looks at whom: (layers, heads, who, whom). A recurrent model has one layer and one head.
+    """Attention weights (layers, heads, queries, keys). A recurrent model has one layer and one head.
 
-    weights = exp(log_weights), unless `weights` are given: those of a model that goes on with others than
-    the softmax of its scores, by a Gaussian window or an intervention.
-    scores = log_weights + log_sums, of what may be looked at.
+    weights = exp(log_weights), unless `weights` are given: a Gaussian window or an intervention changes the
+    softmax of the scores. scores = log_weights + log_sums, where the mask allows it.
     """
 
     kind: Kind
@@ -237,7 +240,7 @@ class Attention(_Node):
 
     @property
     def logs_LNTS(self) -> Floats:
-        """The logarithms of the softmax of the scores; minus infinity where nothing may be seen."""
+        """The logarithms of the softmax of the scores; minus infinity where masked."""
         return self.log_weights.unpack()
 
     @property
@@ -251,13 +254,13 @@ class Attention(_Node):
 
     @property
     def scores_LNTS(self) -> Floats:
-        """The scores before the softmax; NaN where nothing may be seen."""
+        """The scores before the softmax; NaN where masked."""
         logs = self.logs_LNTS
         return np.where(np.isfinite(logs), logs + self.log_sums.unpack()[..., None], np.float32(np.nan))
 
 
 class Beamed(_Node):
-    """A hypothesis of the beam: what it says last, after its parent (null: nothing)."""
+    """A hypothesis of the beam: its last piece, after those of its parent (null: none)."""
 
     parent: int | None
     step: int
@@ -282,9 +285,9 @@ class Beam(_Node):
 class Effects(_Node):
     """What each source word does to each target piece: a row for each piece, a column for each word.
 
-    `erasure` is how much the log-probability of the piece changes if the word is not there at all.
-    `only_id`, `only_piece` and `only_log_prob` are what the step would say if it looked at that word only;
-    null for a model without attention.
+    `erasure` is the change of the piece's log-probability when the word is masked everywhere. `only_id`,
+    `only_piece` and `only_log_prob` are the likeliest piece of the step when all its attention is on that
+    word; null for a model without attention.
     """
 
     erasure: list[list[float]]
