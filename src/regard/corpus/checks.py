@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from regard.text.normalize import normalize
+from regard.text.scripts import is_hangul_syllable
 
 # Each rule: its name and what it finds, in the order in which they are blamed for a pair.
 # The last five look at the whole corpus; see `inspect`.
@@ -114,7 +115,7 @@ def _misread(text: str) -> str | None:
         return plain[0]
     for match in _MISREAD_KOREAN.finditer(text):
         try:
-            if all("가" <= character <= "힣" for character in match[0].encode("latin-1").decode("euc_kr")):
+            if all(map(is_hangul_syllable, match[0].encode("latin-1").decode("euc_kr"))):
                 return match[0]
         except UnicodeError:
             continue

@@ -20,6 +20,8 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.text.scripts import HANGUL_RANGES, UNSPACED_RANGES, is_hangul_syllable
+
 Vectors = NDArray[np.float32]
 Features = list[set[str]]  # the stems of each sentence
 
@@ -36,22 +38,21 @@ _PENALTY = 1.5  # ... and how much nearness a change of offset must gain to be b
 _MAX_FEATURE_CHARS = 1000  # of a sentence are looked at
 
 _WORD = re.compile(r"\w+")
-_OTHER = re.compile("[\u0e00-\uffff]")
-_HANGUL = re.compile("[\uac00-\ud7a3]")
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]")  # kana, ideographs, Thai
+_UNSPACED = re.compile(f"[{UNSPACED_RANGES}]")
+_NO_STEMS = re.compile(f"[{UNSPACED_RANGES}{HANGUL_RANGES}]")  # that six letters would find
 
 
 def features(text: str) -> set[str]:
     """Return rough stems: the first letters of words, pairs of characters where no spaces part words."""
     words = _WORD.findall(text[:_MAX_FEATURE_CHARS].casefold())
-    if text.isascii() or not _OTHER.search(text):
+    if text.isascii() or not _NO_STEMS.search(text):
         return {word[:6] for word in words}
     found = set()
     for word in words:
         if _UNSPACED.search(word):
             found |= {word[place : place + 2] for place in range(max(1, len(word) - 1))}
         else:
-            found.add(word[: 2 if _HANGUL.match(word) else 6])
+            found.add(word[: 2 if is_hangul_syllable(word[0]) else 6])
     return found
 
 

@@ -4,6 +4,8 @@ import math
 import unicodedata
 from html import escape
 
+from regard.text.scripts import character_width
+
 _JOINERS = "\u200c\u200d"  # invisible, but they change how their neighbours look
 
 
@@ -35,14 +37,7 @@ def escaped(text: str) -> str:
 
 def display_width(text: str) -> int:
     """Return how many columns of a terminal the text takes: wide East Asian characters two, marks none."""
-    return len(text) if text.isascii() else sum(map(_width, text))
-
-
-def _width(character: str) -> int:
-    # The vowels and finals of Hangul written letter by letter are drawn into the syllable before them.
-    if unicodedata.category(character) in ("Mn", "Me", "Cf") or "\u1160" <= character <= "\u11ff":
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return len(text) if text.isascii() else sum(map(character_width, text))
 
 
 def cut(text: str, width: int) -> str:
@@ -53,7 +48,7 @@ def cut(text: str, width: int) -> str:
         return ""
     end, used = 0, 0
     for character in text:
-        used += _width(character)
+        used += character_width(character)
         if used > width - 1:
             break
         end += 1

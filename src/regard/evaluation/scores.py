@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.errors import CorpusError
+from regard.text.scripts import HAN_LANGUAGES
 from regard.text.words import words
 
 Floats = NDArray[np.float64]
@@ -21,7 +22,6 @@ MeasureName = Literal["bleu", "chrf", "ter"]
 
 MEASURE_LABELS: dict[MeasureName, str] = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 _NUM_ORDERS = 4  # of BLEU: n-grams of one to four words
-_UNSPACED = ("zh", "ja")
 
 # Of source words, in steps of ten as the figure 2 of Bahdanau et al. 2015, whose axis ends at 60.
 _BIN_ENDS = (0, 10, 20, 30, 40, 50, 60, 70, None)
@@ -118,7 +118,7 @@ def _measure(name: MeasureName, language: str | None, lower: bool, tokenized: bo
             from sacrebleu.metrics.ter import TER
 
             # Without spaces a sentence would be one word, right or wrong.
-            unspaced = _code(language) in _UNSPACED and not tokenized
+            unspaced = _code(language) in HAN_LANGUAGES and not tokenized
             return Measure(name, TER(case_sensitive=not lower, normalized=unspaced, asian_support=unspaced))
 
 

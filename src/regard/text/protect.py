@@ -15,11 +15,12 @@ from typing import Literal
 import regex
 
 from regard.text.normalize import Normalized
+from regard.text.scripts import EAST_ASIAN
 from regard.text.words import Span
 
-# Korean and Japanese join their particles to an address or a placeholder (%s님), so letters of scripts
-# without spaces around such things are no part of them.
-_LETTER = r"[\p{L}\p{M}_--[\p{Han}\p{Hangul}\p{Hiragana}\p{Katakana}]]"
+# Korean and Japanese join their particles to an address or a placeholder (%s님), so East Asian letters around
+# such things are no part of them.
+_LETTER = rf"[\p{{L}}\p{{M}}_--{EAST_ASIAN}]"
 _SIGN = rf"[{_LETTER}\p{{N}}]"
 
 # No alternative looks at more than a bounded stretch that another could look at again, and the last one

@@ -12,9 +12,9 @@ from itertools import pairwise
 
 import regex
 
+from regard.text.scripts import EAST_ASIAN
 from regard.text.words import Span
 
-_CJK = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]"
 _CLOSING = r"""["'”’“‘»›«‹)\]}」』）】》〉]"""  # German closes with “ ‘ « ‹
 _CLOSING_WIDE = r"""["'”’)\]」』）】》〉]"""  # Chinese opens with “ ‘
 _WHOLE = r"(?![\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}])"  # no mark follows that belongs to the sign
@@ -24,7 +24,7 @@ _WHOLE = r"(?![\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}])"  # no mark follow
 _STOP = regex.compile(
     rf"""
       (?<![。！？｡]) [。！？｡]++ (?! {_CLOSING_WIDE}++ (?:と|って) ) {_CLOSING_WIDE}*+ {_WHOLE}  # 。」と
-    | (?<={_CJK}) (?: [!?]++ | \.(?!\.) ) (?={_CJK})  # 你好吗?我很好
+    | (?<={EAST_ASIAN}) (?: [!?]++ | \.(?!\.) ) (?={EAST_ASIAN})  # 你好吗?我很好
     | (?<![.!?…؟۔।]) (?P<signs> [.!?…؟۔।]++ )
       (?P<closing> (?: {_CLOSING} | \s [»›] (?=\s|\Z) )*+ ) (?= \s++ (?P<next> \S ) | \s*+ \Z )
     """,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from regard.errors import CorpusError
 from regard.files import READ_ERRORS, decompressed
+from regard.text.scripts import UNSPACED
 from regard.text.tokenizer import Tokenizer
 from regard.vocabulary import NUM_RESERVED, SPACE
 
@@ -35,10 +36,7 @@ _FOREIGN_MARKS = (
     (b"\x28\xb5\x2f\xfd", "is compressed by zstd; let its name end in .zst"),
 )
 # A letter or mark of a script that puts spaces between its words.
-_SPACED_LETTER = regex.compile(
-    r"[\p{L}\p{M}--[\p{Han}\p{Hiragana}\p{Katakana}\u30fc\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]",
-    regex.VERSION1,
-)
+_SPACED_LETTER = regex.compile(rf"[\p{{L}}\p{{M}}--{UNSPACED}]", regex.VERSION1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +133,7 @@ def word_of(piece: str, *, whole_words: bool) -> str | None:
     A piece that starts with ▁ stands for the word after it. One that does not is a word of its own
     for a tokenizer of whole words; for others it lies inside a word, and the vector of a word spelt
     the same would mislead, unless it holds no letters (punctuation and digits, which vector files set
-    apart) or only those of scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese).
+    apart) or only those of scripts without spaces (Chinese, Thai).
     """
     word = piece.removeprefix(SPACE)
     if SPACE in word or not word.strip():

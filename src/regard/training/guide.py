@@ -31,15 +31,13 @@ from regard.design import design
 from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.options.training import TrainOptions
 from regard.progress import Progress
+from regard.text.scripts import HANGUL_RANGES, UNSPACED_RANGES
 from regard.text.tokenizer import Tokenizer, TokenizerPair
 from regard.text.words import Span
 from regard.vocabulary import EOS, PAD, SPACE
 
 _CHUNK = 4096
-# Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han; and Hangul, whose words are long: stems and endings.
-_UNSPACED = re.compile(
-    "[\u0e00-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uff66-\uff9f\U00020000-\U0003ffff]"
-)
+_ALONE = re.compile(f"[{UNSPACED_RANGES}{HANGUL_RANGES}]")
 _LEAST_WEIGHT = 1e-9  # a weight of 0 has no logarithm
 
 
@@ -166,8 +164,9 @@ class _CutPair:
 class _WordCutter:
     """Joins pieces to words, of which an aligner needs fewer examples, from the pieces alone.
 
-    Letters that stand next to each other, marks among them, are a word, and so is any other piece; pieces of
-    scripts that put no space between words are words of their own. A space alone is part of what follows.
+    Letters that stand next to each other, marks among them, are a word, and so is any other piece. Pieces of
+    scripts that put no space between words are words of their own, and so are Korean ones: a Korean word is a
+    stem with its endings. A space alone is part of what follows.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -201,7 +200,7 @@ _EMPTY = _CutPair(_Cut([], []), _Cut([], []))
 
 def _joins(character: str) -> bool:
     """Whether letters beside this one may belong to its word."""
-    return unicodedata.category(character or " ")[0] in "LM" and not _UNSPACED.match(character)
+    return unicodedata.category(character or " ")[0] in "LM" and not _ALONE.match(character)
 
 
 def _cut_pairs(store: Store, cutters: _Cutters, max_tokens: int) -> Iterator[_CutPair]:

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 
 from regard.loaded import Loaded
 from regard.text.normalize import Normalized, trace_normalize
+from regard.text.scripts import is_unspaced
 from regard.text.split import sentences, split
 from regard.translate.outcome import Stretch
 from regard.translate.request import Request
-
-_UNSPACED = {"zh", "ja", "th", "lo", "km", "my"}  # languages written without spaces between sentences
 
 
 @dataclass(slots=True)
@@ -28,7 +27,7 @@ def plan_requests(model: Loaded, requests: Sequence[Request]) -> Iterator[Plan]:
     stretch if the model can read it so.
     """
     encode, longest = model.tokenizers.source.encode_batch, model.max_source
-    has_spaces = (model.target_language or "")[:2].lower() not in _UNSPACED
+    has_spaces = not is_unspaced(model.target_language)
     texts = [request.text for request in requests]
     by_text = [
         _sentences(request.text) if request.guard else [trace_normalize(request.text, fold_quotes=True)]
