@@ -17,8 +17,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regard.corpus.language_codes import Languages, check_languages
 from regard.corpus.read import Corpus, open_corpus
-from regard.errors import CorpusError, UnequalError
+from regard.errors import ConfigError, CorpusError, UnequalError
 
 Write = Callable[[str, str | bytes], Path]
 Row = tuple[int, str, str]
@@ -608,3 +609,14 @@ def test_po_is_read_as_polib_reads_it(folder: Path, pairs: list[tuple[str, str]]
     path.write_text(str(written), encoding="utf-8")
     twin = [(entry.msgid, entry.msgstr) for entry in polib.pofile(str(path))]
     assert [(source, target) for _, source, target in read(path)] == twin == pairs
+
+
+def test_directions_differ_only_where_both_are_known():
+    french = Languages("fr", "en")
+    for fits in (french, Languages("fr-CA", "en"), Languages(None, "en"), Languages(None, None)):
+        check_languages("a is", french, "b is", fits, "swap them")
+    for differs in (french.swapped(), Languages("fr", "de"), Languages("de", None)):
+        with pytest.raises(ConfigError) as found:
+            check_languages("a is", french, "b is", differs, "swap them")
+        assert str(found.value) == f"a is fr to en and b is {differs}; swap them"
+    assert str(Languages("de", None)) == "de to ?"

@@ -284,7 +284,7 @@ def test_a_run_that_began_with_a_model_resumes_and_is_gentler(corpus, tmp_path, 
         ({"preset": "regard-small"}, "leave --preset regard-small or --from out"),
         ({"options": {"model": {"hidden_size": 16}}}, "first.regard: model.hidden_size is 8 in this model"),
         ({"options": {"tokenizer": {"vocab_size": 500}}}, "tokenizer.vocab_size is"),
-        ({"source_language": "de"}, "translates fr to en, and 'de' was given"),
+        ({"source_language": "de"}, r"translates fr to en and --source and --target say de to \?; leave"),
     ],
 )
 def test_what_the_weights_hang_on_cannot_be_changed(corpus, tmp_path, trained_model, changes, message):

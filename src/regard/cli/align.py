@@ -341,16 +341,14 @@ class _Pairs:
 
     def check_direction(self, model: Path, *, back: bool = False) -> None:
         """Raise an error if a model is known not to translate between the languages of the files."""
-        from regard.corpus.language_codes import matches
+        from regard.corpus.language_codes import Languages, check_languages
         from regard.modelfile import load_model
 
-        languages = [self.corpus.source_language, self.corpus.target_language]
-        its = load_model(model)
-        for one, wanted in zip(
-            (its.source_language, its.target_language), languages[::-1] if back else languages, strict=True
-        ):
-            if one is not None and wanted is not None and not matches(one, wanted):
-                raise ConfigError(
-                    f"{model} translates {its.source_language} to {its.target_language} and the files are "
-                    f"{languages[0]} and {languages[1]}; give the files the other way round, or another model"
-                )
+        its, wanted = Languages.of(load_model(model)), Languages.of(self.corpus)
+        if back:
+            files, wanted = "the files backwards are", wanted.swapped()
+        else:
+            files = "the files are"
+        check_languages(
+            f"{model} translates", its, files, wanted, "give the files the other way round, or another model"
+        )

@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from regard.errors import CorpusError
+from regard.errors import ConfigError, CorpusError
 from regard.files import without_compression
 
 # ISO 639-1. A list and not a pattern: `corpus.md` and `train.v2` are no languages.
@@ -24,12 +25,36 @@ _CODE = re.compile(r"([a-z]{2,3})(-[a-z0-9]{2,8})*")
 _WITH_SCRIPT = re.compile(r"[a-z]{3}-[a-z]{4}")  # `eng_Latn`, as FLORES writes
 
 
+class HasLanguages(Protocol):
+    """A corpus, a model, a test set: whatever knows its two languages, or one, or none."""
+
+    @property
+    def source_language(self) -> str | None:
+        """The code of the source language."""
+
+    @property
+    def target_language(self) -> str | None:
+        """The code of the target language."""
+
+
 @dataclass(frozen=True, slots=True)
 class Languages:
     """The language of each side as a lower-case code, or None where nothing tells."""
 
     source: str | None
     target: str | None
+
+    @classmethod
+    def of(cls, known: HasLanguages) -> "Languages":
+        """Return the languages of a corpus, a model or a test set."""
+        return cls(known.source_language, known.target_language)
+
+    def __str__(self) -> str:
+        return f"{self.source or '?'} to {self.target or '?'}"
+
+    def swapped(self) -> "Languages":
+        """Return the other direction."""
+        return Languages(self.target, self.source)
 
 
 def normalised(code: str) -> str:
@@ -50,6 +75,13 @@ def matches(code: str, other: str) -> bool:
     """Return whether one code is the same as the other or a closer description: `fr` and `fr-CA` match."""
     code, other = normalised(code) + "-", normalised(other) + "-"
     return code.startswith(other) or other.startswith(code)
+
+
+def check_languages(what: str, languages: Languages, other: str, others: Languages, mend: str) -> None:
+    """Raise an error, made of these words, if two directions differ; what nothing tells fits anything."""
+    for one, its in ((languages.source, others.source), (languages.target, others.target)):
+        if one is not None and its is not None and not matches(one, its):
+            raise ConfigError(f"{what} {languages} and {other} {others}; {mend}")
 
 
 def language_of_ending(path: Path) -> str | None:

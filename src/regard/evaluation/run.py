@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from regard.corpus.language_codes import matches
+from regard.corpus.language_codes import Languages, check_languages
 from regard.draw.heatmap import HeatMap
 from regard.errors import ConfigError, CorpusError, SourceError
 from regard.evaluation.bench import Bench
@@ -66,7 +66,13 @@ def evaluate(
     show = on_progress or (lambda stage, done, total: None)
     opened = [_open(name, model, guard) for name, model in named.items()]  # all, before the first translates
     for one in opened:
-        _check_languages(one, source_language, target_language)
+        check_languages(
+            f"{one.path or one.name} translates",
+            Languages.of(one),
+            "the test set is",
+            Languages(source_language, target_language),
+            "give the files the other way round, or another model",
+        )
     language = target_language or next((one.target_language for one in opened if one.target_language), None)
     bench = Bench(
         sources, references, measures(language, lower=lower, tokenized=tokenized), num_resamples, seed
@@ -181,17 +187,6 @@ def _open(name: str, model: str | Path | Translator, guard: bool) -> _Model:
         file.target_language,
         num_parameters,
     )
-
-
-def _check_languages(model: _Model, source: str | None, target: str | None) -> None:
-    """Raise an error if a model is known not to translate between the languages of the test set."""
-    for its, wanted in ((model.source_language, source), (model.target_language, target)):
-        if its is not None and wanted is not None and not matches(its, wanted):
-            raise ConfigError(
-                f"{model.path or model.name} translates {model.source_language or '?'} to "
-                f"{model.target_language or '?'} and the test set is {source or '?'} to {target or '?'}; "
-                "give the files the other way round, or another model"
-            )
 
 
 @dataclass(frozen=True, slots=True)

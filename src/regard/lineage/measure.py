@@ -9,6 +9,7 @@ import numpy as np
 from regard.alignment.attention import Cut, align_pairs
 from regard.alignment.gold import GoldLinks, aer_interval, score_links
 from regard.alignment.links import entropy_of_looks
+from regard.corpus.language_codes import Languages
 from regard.draw.heatmap import HeatMap
 from regard.errors import SourceError
 from regard.evaluation.bench import Bench
@@ -46,8 +47,8 @@ class Gold:
 
     pairs: tuple[tuple[str, str], ...]
     links: tuple[GoldLinks, ...]
-    cut: Cut = "spaces"
-    languages: tuple[str | None, str | None] = (None, None)
+    cut: Cut
+    languages: Languages
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.alignment.attention import Cut, cut_words
 from regard.alignment.gold import read_gold
-from regard.corpus.language_codes import matches
+from regard.corpus.language_codes import Languages, check_languages
 from regard.corpus.read import open_corpus
 from regard.draw.progress import progress
 from regard.errors import ConfigError
@@ -120,7 +120,7 @@ def read_gold_pairs(
         pairs,
         tuple(one.flipped() for one in found) if is_reversed else tuple(found),
         cut,
-        (texts.source_language, texts.target_language),
+        Languages.of(texts),
     )
 
 
@@ -128,19 +128,15 @@ def _read_test(plan: Plan, paths: Sequence[Path]) -> TestSet:
     """Return the test set of the user, checked against the languages of the corpus if both are known."""
     corpus = open_corpus(plan.corpora[0].paths, plan.source_language, plan.target_language)
     texts = read_texts(paths, corpus.source_language, corpus.target_language)
-    _check_languages(plan, f"{paths[0]} is", (texts.source_language, texts.target_language))
+    _check_languages(plan, f"{paths[0]} is", Languages.of(texts))
     return TestSet(texts.sources, texts.references, False, corpus.target_language or texts.target_language)
 
 
-def _check_languages(plan: Plan, what: str, languages: tuple[str | None, str | None]) -> None:
+def _check_languages(plan: Plan, what: str, languages: Languages) -> None:
     """Raise an error if texts are known to be in other languages than the corpus."""
     corpus = open_corpus(plan.corpora[0].paths, plan.source_language, plan.target_language)
-    for its, wanted in zip(languages, (corpus.source_language, corpus.target_language), strict=True):
-        if its is not None and wanted is not None and not matches(its, wanted):
-            raise ConfigError(
-                f"the corpus is {corpus.source_language or '?'} to {corpus.target_language or '?'} and "
-                f"{what} {languages[0] or '?'} to {languages[1] or '?'}; give the files the other way round"
-            )
+    mend = "give the files the other way round"
+    check_languages("the corpus is", Languages.of(corpus), what, languages, mend)
 
 
 def _held_out(plan: Plan, ladder: Sequence[Rung]) -> TestSet:

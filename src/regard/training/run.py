@@ -16,7 +16,7 @@ import torch
 
 import regard
 from regard.corpus.clean import check_rules
-from regard.corpus.language_codes import matches
+from regard.corpus.language_codes import Languages, check_languages
 from regard.corpus.read import Corpus, open_corpus
 from regard.errors import CheckpointError, ConfigError, OutputError, TrainingError
 from regard.files import writing
@@ -245,19 +245,14 @@ def _chosen_options(request: TrainRequest, start: ModelFile | None, num_words: i
 
 
 def _open_material(request: TrainRequest, start: ModelFile | None) -> Material:
-    languages = [request.source_language, request.target_language]
+    languages = Languages.of(request)
     if start is not None:
-        known = start.source_language, start.target_language
-        for given, its in zip(languages, known, strict=True):
-            if given is not None and its is not None and not matches(given, its):
-                raise ConfigError(
-                    f"--from {request.start}: the model translates {' to '.join(map(str, known))}, and "
-                    f"{given!r} was given; leave it out"
-                )
-        languages = [given or its for given, its in zip(languages, known, strict=True)]
+        what, its = f"--from {request.start}: the model translates", Languages.of(start)
+        check_languages(what, its, "--source and --target say", languages, "leave them out")
+        languages = Languages(languages.source or its.source, languages.target or its.target)
 
     def opened(paths: Sequence[Path]) -> Corpus:
-        return open_corpus(paths, *languages)
+        return open_corpus(paths, languages.source, languages.target)
 
     check_rules(request.keep_rules)
     for corpus in request.corpora:
