@@ -1,4 +1,5 @@
 import os
+from itertools import islice
 from pathlib import Path
 
 # Small models on several workers: more threads than cores only wait for each other. Read when torch and NumPy load.
@@ -6,6 +7,8 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 import pytest  # noqa: E402
+
+from regard.sample import read_sample  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +32,15 @@ def write(tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory):
+    """French-English pairs of our grammar in two files."""
+    folder = tmp_path_factory.mktemp("corpus")
+    short = (pair for pair in read_sample(seed=3) if len(pair.source.split()) <= 8)
+    pairs = list(islice(short, 300))
+    for side in ("source", "target"):
+        name = {"source": "some.fr", "target": "some.en"}[side]
+        (folder / name).write_text("".join(getattr(pair, side) + "\n" for pair in pairs), "utf-8")
+    return folder / "some.fr", folder / "some.en"

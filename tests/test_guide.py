@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from small import batch_of, shrink, with_dropout
-from test_training import corpus, request_for, run  # noqa: F401 - a fixture
+from test_training import request_for, run
 
 import regard
 from regard.alignment.attention import align_pairs, cut_words
@@ -204,7 +204,7 @@ def test_the_links_of_pieces_are_those_of_the_words_they_stand_in(tokenizers, tm
         ("bahdanau", {"hidden_size": 32, "embedding_size": 32}, Reading(0, None, False)),
     ],
 )
-def test_taught_attention_aligns_better_than_the_best_that_is_not(corpus, tmp_path, family, size, taught):  # noqa: F811
+def test_taught_attention_aligns_better_than_the_best_that_is_not(corpus, tmp_path, family, size, taught):
     error = {}
     # As short as the corpus, which has the first of them.
     gold = [pair for pair in read_sample(seed=3) if len(pair.source.split()) <= 8][-100:]
@@ -243,7 +243,7 @@ def gold_of(pair):
         ("sutskever", {}, "teaches attention, and this model has none"),
     ],
 )
-def test_what_cannot_be_taught_is_said_before_anything_is_read(corpus, tmp_path, family, options, message):  # noqa: F811
+def test_what_cannot_be_taught_is_said_before_anything_is_read(corpus, tmp_path, family, options, message):
     with pytest.raises(ConfigError, match=message):
         run(request_for(corpus, tmp_path / "m.regard", family, guidance=0.1, **options))
     assert not list(tmp_path.iterdir())

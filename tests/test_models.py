@@ -14,7 +14,16 @@ from small import SIZES, VOCAB, batch_of, greedy, ids_of, pairs_of, random_batch
 
 from regard.contract import Ragged, follow, force_by_steps, make_batch, make_feature_batch  # noqa: E402
 from regard.errors import ConfigError, CorpusError  # noqa: E402
-from regard.model.build import build_model, count_parameters, export_arrays, import_arrays, load_vectors  # noqa: E402
+from regard.model.build import (  # noqa: E402
+    build_model,
+    count_parameters,
+    export_arrays,
+    freeze_rows,
+    frozen_rows,
+    import_arrays,
+    load_vectors,
+    weight_name,
+)
 from regard.model.cells import Cell  # noqa: E402
 from regard.model.engine import TorchEngine, batch_loss, forced_logits, forced_readouts  # noqa: E402
 from regard.model.noise import Noise  # noqa: E402
@@ -565,11 +574,16 @@ def words_and_vectors(write, width):
     return tokenizer, vectors_for(write("some.vec", text), tokenizer), rows
 
 
+def load(model, side, vectors, found=None):
+    found = vectors.found if found is None else found
+    load_vectors(model, side, np.flatnonzero(found), vectors.table[found])
+
+
 def test_vectors_from_outside_start_the_embeddings(write):
     tokenizer, vectors, rows = words_and_vectors(write, 6)
     model = build_model(SMALL["bahdanau2015"], tokenizer.vocab_size, VOCAB)
     before = model.source.weight.detach().clone()
-    load_vectors(model, "source", vectors)
+    load(model, "source", vectors)
     assert str(vectors.coverage) == "some.vec: 2 of 3 whole-word pieces found (66.7 %), 0 of them lower-cased"
     ids = {word: int(tokenizer.encode(word).ids[0]) for word in ("le", "chat", "noir")}
     for word, row in rows.items():
@@ -577,36 +591,37 @@ def test_vectors_from_outside_start_the_embeddings(write):
     torch.testing.assert_close(model.source.weight[ids["noir"]], before[ids["noir"]])
 
 
-@pytest.mark.parametrize("tuned", [True, False])
-def test_untuned_vectors_stay_while_the_others_are_learnt(write, tuned):
+@pytest.mark.parametrize("frozen", [True, False])
+def test_frozen_vectors_stay_while_the_others_are_learnt(write, frozen):
     tokenizer, vectors, _ = words_and_vectors(write, 6)
     model = build_model(SMALL["bahdanau2015"], tokenizer.vocab_size, VOCAB)
-    load_vectors(model, "source", vectors, tuned=tuned)
-    resumed = build_model(SMALL["bahdanau2015"], tokenizer.vocab_size, VOCAB, seed=9)
-    resumed.load_state_dict(model.state_dict())
+    load(model, "source", vectors)
+    if frozen:
+        freeze_rows(model, {"source.weight": vectors.found})
     ids = [tokenizer.encode(text).ids for text in ("le chat noir", "noir")]
     batch = make_batch(Ragged.of(ids), Ragged.of([ids_of("ab"), ids_of("a")]), np.arange(2))
-    for learner in (model, resumed):
-        before = export_arrays(learner)["source.weight"]
-        optimiser = torch.optim.Adam(learner.parameters(), 0.1)
-        for step in range(3):
-            optimiser.zero_grad()
-            batch_loss(learner, batch, Noise(1, step), 0.1).smoothed.backward()
-            optimiser.step()
-        changed_V = (export_arrays(learner)["source.weight"] != before).any(1)
-        le, chat, noir = ids[0]
-        assert changed_V[noir]
-        assert changed_V[[le, chat]].tolist() == [tuned, tuned]
+    before = export_arrays(model)["source.weight"]
+    optimiser = torch.optim.Adam(model.parameters(), 0.1)
+    for step in range(3):
+        optimiser.zero_grad()
+        batch_loss(model, batch, Noise(1, step), 0.1).smoothed.backward()
+        optimiser.step()
+    changed_V = (export_arrays(model)["source.weight"] != before).any(1)
+    le, chat, noir = ids[0]
+    assert changed_V[noir]
+    assert changed_V[[le, chat]].tolist() == [not frozen, not frozen]
 
 
 def test_vectors_of_both_sides_of_one_table_stay(write):
     tokenizer, vectors, _ = words_and_vectors(write, 8)
     model = build_model(SMALL["regard-small"], tokenizer.vocab_size, tokenizer.vocab_size)
-    half = replace(vectors, found=vectors.found & (np.arange(len(vectors.found)) % 2 == 0))
-    rest = replace(vectors, found=vectors.found & ~half.found)
-    load_vectors(model, "source", half, tuned=False)
-    load_vectors(model, "target", rest, tuned=False)
-    np.testing.assert_array_equal(model.target.frozen_V1[:, 0].numpy(), vectors.found)
+    half = vectors.found & (np.arange(len(vectors.found)) % 2 == 0)
+    for side, found in (("source", half), ("target", vectors.found & ~half)):
+        load(model, side, vectors, found)
+        freeze_rows(model, {weight_name(model, side): found})
+    (rows,) = frozen_rows(model).values()
+    np.testing.assert_array_equal(rows, vectors.found)
+    np.testing.assert_array_equal(export_arrays(model)["source.weight"][rows], vectors.table[vectors.found])
 
 
 def test_weights_of_another_design_are_refused():
@@ -659,21 +674,6 @@ def test_positions_after_the_last_that_has_a_score_get_no_weight():
         np.testing.assert_allclose(first.logits_BTV, second.logits_BTV, atol=1e-10)
         assert not first.attention_BTLNS[..., 3:].any()
         assert (first.attention_BTLNS.sum(-1) > 0).all()
-
-
-def test_vectors_that_do_not_fit_are_refused(write):
-    tokenizer, vectors, _ = words_and_vectors(write, 4)
-    model = build_model(SMALL["bahdanau2015"], tokenizer.vocab_size, VOCAB)
-    with pytest.raises(
-        ConfigError,
-        match=r"some\.vec has vectors of 4 numbers and the model of 6; set model\.embedding_size = 4",
-    ):
-        load_vectors(model, "source", vectors)
-    with pytest.raises(ConfigError, match=r"looked up for 264 pieces and the model's target has 270"):
-        load_vectors(model, "target", words_and_vectors(write, 6)[1])
-    features = SMALL["bahdanau2015"].model_copy(update={"source": FeatureSource(feature_size=3)})
-    with pytest.raises(ConfigError, match="the source has no words"):
-        load_vectors(build_model(features, VOCAB, VOCAB), "source", vectors)
 
 
 def test_translating_needs_no_torch():

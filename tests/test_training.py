@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +31,6 @@ from regard.errors import (  # noqa: E402
 from regard.modelfile import load_model, save_model  # noqa: E402
 from regard.options.text import SubwordOptions  # noqa: E402
 from regard.options.training import AverageOptions, OptimiserOptions, ScheduleOptions  # noqa: E402
-from regard.sample import read_sample  # noqa: E402
 from regard.training.checkpoint import newest_checkpoint  # noqa: E402
 from regard.training.request import CorpusFiles, TrainRequest  # noqa: E402
 from regard.training.run import train  # noqa: E402
@@ -76,18 +74,6 @@ class Quiet:
 @contextlib.contextmanager
 def no_stages():
     yield lambda stage, done, total: None
-
-
-@pytest.fixture(scope="session")
-def corpus(tmp_path_factory):
-    """French-English pairs of our grammar in two files."""
-    folder = tmp_path_factory.mktemp("corpus")
-    short = (pair for pair in read_sample(seed=3) if len(pair.source.split()) <= 8)
-    pairs = list(islice(short, 300))
-    for side in ("source", "target"):
-        name = {"source": "some.fr", "target": "some.en"}[side]
-        (folder / name).write_text("".join(getattr(pair, side) + "\n" for pair in pairs), "utf-8")
-    return folder / "some.fr", folder / "some.en"
 
 
 def request_for(corpus, out, family="transformer", steps=12, **train_options):

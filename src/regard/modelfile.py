@@ -3,15 +3,16 @@
 A `.regard` file is a safetensors file: any reader of that format can open it, and nothing in it is code.
 The tensors are `weight.<name>`, and the bytes of `tokenizer.source` and `tokenizer.target`, or of the first
 alone if both sides share it. In a packed file a matrix is one of bytes, and `scale.<name>` has for each of
-its rows what a byte is worth; loading gives numbers of 32 bits again. The metadata has one entry, `regard`, a
-JSON object: in `parts` the sha256 of each tensor, in `header_sha256` that of the header, with 64 zeros in
-the place of this hash itself.
+its rows what a byte is worth; loading gives numbers of 32 bits again. `frozen.<name>`, if it is there, has a
+bit for each row of a weight, set where a further training leaves the row as it is. The metadata has one
+entry, `regard`, a JSON object: in `parts` the sha256 of each tensor, in `header_sha256` that of the header,
+with 64 zeros in the place of this hash itself.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -44,6 +45,7 @@ class ModelFile:
 
     `config` (of the whole run) and `card` (data, scores, date) are plain JSON. `reading` says which attention
     aligns best, and `split_above` how many tokens a source may have before it is split, where they are known.
+    `frozen` says which rows of embeddings a further training is to leave as they are.
     """
 
     options: RecurrentOptions | TransformerOptions
@@ -55,6 +57,7 @@ class ModelFile:
     card: dict[str, Any]
     reading: Reading | None = None
     split_above: int | None = None
+    frozen: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
 
 
 def save_model(path: Path, model: ModelFile, *, packed: bool = False) -> None:
@@ -68,6 +71,7 @@ def save_model(path: Path, model: ModelFile, *, packed: bool = False) -> None:
     parts: dict[str, NDArray[Any]] = {}
     for name, array in model.weights.items():
         parts |= _pack(name, array) if packed and array.ndim == 2 else {f"weight.{name}": array}
+    parts |= {f"frozen.{name}": np.packbits(rows_V) for name, rows_V in model.frozen.items()}
     parts = {name: np.ascontiguousarray(array) for name, array in parts.items()}
     source, target = model.tokenizers.source.to_bytes(), model.tokenizers.target.to_bytes()
     parts["tokenizer.source"] = np.frombuffer(source, np.uint8)
@@ -128,6 +132,7 @@ def load_model(path: Path) -> ModelFile:
             about["card"],
             None if about.get("reading") is None else Reading(**about["reading"]),
             about.get("split_above"),
+            {name: _unpack_rows(path, name, parts) for name in _under("frozen.", parts)},
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"{path}: is not a complete model ({error!r}); save it again") from None
@@ -209,6 +214,14 @@ def _unpack(name: str, parts: dict[str, NDArray[Any]]) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found by the check
         unpacked: Floats = weight.astype(np.float32) * scale[:, None]
     return unpacked
+
+
+def _unpack_rows(path: Path, name: str, parts: dict[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Return which rows of a weight are frozen."""
+    bits, weight = parts[f"frozen.{name}"], parts.get(f"weight.{name}")
+    if weight is None or weight.ndim != 2 or bits.dtype != np.uint8 or bits.shape != (-(-len(weight) // 8),):
+        _damaged(path, f"frozen rows of {name!r} that it does not have")
+    return np.unpackbits(bits, count=len(weight)).astype(np.bool_)
 
 
 def _under(prefix: str, names: Iterable[str]) -> list[str]:

@@ -102,7 +102,7 @@ def _rows(path: Path, model: "ModelFile") -> list[tuple[str, str]]:
     for row in (_data, _training, _bleu, _signature, _chrf, _made):
         with contextlib.suppress(KeyError, TypeError, ValueError):  # a card is what its writer made of it
             rows.append(row(card))
-    for some in (_began, _tests, _credits, _limits, _recipe):
+    for some in (_vectors, _began, _tests, _credits, _limits, _recipe):
         with contextlib.suppress(KeyError, TypeError, ValueError):
             rows += some(card)
     return rows
@@ -132,6 +132,16 @@ def _chrf(card: dict[str, Any]) -> tuple[str, str]:
 
 def _made(card: dict[str, Any]) -> tuple[str, str]:
     return "made", f"{card['created']} by regard {card.get('regard', '?')}"
+
+
+def _vectors(card: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return how many pieces started from pre-trained vectors."""
+    lines = [
+        f"{row['side']}: {row['num_found']:,} of {row['num_coverable']:,} whole-word pieces from "
+        f"{row['name']}, {'frozen' if row['frozen'] else 'tuned'}"
+        for row in card["data"]["vectors"]
+    ]
+    return [("" if place else "vectors", line) for place, line in enumerate(lines)]
 
 
 def _began(card: dict[str, Any]) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from regard.cli.settings import put_setting, read_setting, read_time
 from regard.draw.progress import progress
 from regard.errors import ConfigError
 from regard.training import load_torch
-from regard.training.request import CorpusFiles, TrainRequest
+from regard.training.request import CorpusFiles, TrainRequest, VectorFiles
 
 if TYPE_CHECKING:
     from regard.training.finish import Trained
@@ -57,6 +57,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from", type=Path, metavar="MODEL", dest="start",
         help="a trained model to begin with: its weights, design and vocabulary",
     )  # fmt: skip
+    for side in ("source", "target"):
+        parser.add_argument(
+            f"--{side}-vectors", type=Path, metavar="FILE",
+            help=f"pre-trained vectors of {side} words: fastText (.vec), word2vec or GloVe",
+        )  # fmt: skip
+    parser.add_argument(
+        "--freeze-vectors", action=argparse.BooleanOptionalAction,
+        help="leave pre-trained vectors as they are; otherwise they are tuned",
+    )  # fmt: skip
     parser.add_argument("--vocab", type=int, metavar="N", help="size of the vocabulary")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed is another run (1)")
     parser.add_argument(
@@ -93,6 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
         device=arguments.device,
         keep_rules=tuple(arguments.keep),
         start=arguments.start,
+        vectors=VectorFiles(arguments.source_vectors, arguments.target_vectors, arguments.freeze_vectors),
     )
     speaks = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun, the first
     display = open_display() if speaks else several([])

@@ -1,13 +1,15 @@
-"""Options to a model: built, initialised, loaded with vectors, counted and taken apart again."""
+"""Options to a model: built, initialised, given vectors from outside, counted and taken apart again."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from regard.contract import Floats
+from regard.contract import Floats, Ids
 from regard.errors import ConfigError
 from regard.model.cells import Cell, LongShortTermCell
 from regard.model.embed import Embedding
@@ -15,9 +17,10 @@ from regard.model.rnn import Decoder, RecurrentModel
 from regard.model.scorers import AdditiveScorer
 from regard.model.transformer import CrossAttention, SelfAttention, TransformerModel
 from regard.options.model import InitOptions, RecurrentOptions, TransformerOptions
-from regard.text.vectors import Vectors
 
 Model = RecurrentModel | TransformerModel
+FrozenRows = Mapping[str, NDArray[np.bool_]]
+"""Which rows of an embedding are frozen, by the name of the weight."""
 
 
 def build_model(
@@ -38,31 +41,41 @@ def build_model(
     return model
 
 
-def load_vectors(
-    model: Model, side: Literal["source", "target"], vectors: Vectors, *, tuned: bool = True
-) -> None:
-    """Start the word vectors of one side from a file's, where it has them; untuned ones are never learnt.
+def load_vectors(model: Model, side: Literal["source", "target"], ids: Ids, vectors: Floats) -> None:
+    """Set the word vectors of some ids of one side.
 
     Where sides or output share one matrix they share its vectors too.
     """
-    embedding = model.source if side == "source" else model.target
-    name, (num_pieces, width) = vectors.coverage.name, vectors.table.shape
-    if not isinstance(embedding, Embedding):
-        raise ConfigError(
-            f"{name} cannot be used: with model.source.kind = 'features' the source has no words"
-        )
-    if width != embedding.weight.shape[1]:
-        option = "embedding_size" if model.options.kind == "recurrent" else "hidden_size"
-        raise ConfigError(
-            f"{name} has vectors of {width} numbers and the model of {embedding.weight.shape[1]}; "
-            f"set model.{option} = {width}"
-        )
-    if num_pieces != len(embedding.weight):
-        raise ConfigError(
-            f"{name} was looked up for {num_pieces:,} pieces and the model's {side} has "
-            f"{len(embedding.weight):,}; look it up with the model's own tokenizer"
-        )
-    embedding.load(torch.from_numpy(vectors.table), torch.from_numpy(vectors.found), tuned)
+    weight = _embeddings(model)[weight_name(model, side)].weight
+    with torch.no_grad():
+        weight[torch.from_numpy(ids).to(weight.device)] = torch.from_numpy(vectors).to(weight)
+
+
+def freeze_rows(model: Model, rows: FrozenRows) -> None:
+    """Keep rows of embeddings as they are, whatever is learnt."""
+    for name, rows_V in rows.items():
+        _embeddings(model)[name].freeze(torch.from_numpy(rows_V))
+
+
+def frozen_rows(model: Model) -> dict[str, NDArray[np.bool_]]:
+    """Return which rows of the embeddings are frozen, where any are."""
+    return {
+        name: embedding.frozen_V1[:, 0].cpu().numpy()
+        for name, embedding in _embeddings(model).items()
+        if embedding.has_frozen_rows
+    }
+
+
+def weight_name(model: Model, side: Literal["source", "target"]) -> str:
+    """Return the name of the weight that holds the word vectors of a side."""
+    wanted = model.source if side == "source" else model.target
+    return next(name for name, embedding in _embeddings(model).items() if embedding is wanted)
+
+
+def _embeddings(model: Model) -> dict[str, Embedding]:
+    """Return the tables of word vectors by the name of their weight; a shared one appears once."""
+    modules = model.named_modules()
+    return {f"{name}.weight": module for name, module in modules if isinstance(module, Embedding)}
 
 
 def count_parameters(model: Model) -> int:

@@ -10,7 +10,7 @@ from regard.options.model import SourceOptions
 
 
 class Embedding(nn.Module):
-    """A table with one vector for each id; vectors from outside may get no gradient.
+    """A table with one vector for each id; frozen rows get no gradient.
 
     An optimiser that shrinks weights whatever their gradient must leave embeddings out.
     """
@@ -22,16 +22,18 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(torch.empty(vocab_size, embedding_size))
         self.register_buffer("frozen_V1", torch.zeros(vocab_size, 1, dtype=torch.bool))
 
-    def load(self, vectors_VE: Tensor, found_V: Tensor, tuned: bool) -> None:
-        """Take vectors from outside where they were found; untuned ones stay, whatever is learnt."""
-        with torch.no_grad():
-            self.weight[found_V] = vectors_VE.to(self.weight)[found_V]
-            if not tuned:
-                self.frozen_V1 |= found_V[:, None].to(self.frozen_V1)
+    def freeze(self, rows_V: Tensor) -> None:
+        """Keep these rows as they are, whatever is learnt."""
+        self.frozen_V1 |= rows_V[:, None].to(self.frozen_V1)
+
+    @property
+    def has_frozen_rows(self) -> bool:
+        """Whether any row is frozen."""
+        return bool(self.frozen_V1.any())
 
     def table(self) -> Tensor:
         """Return the vectors of all ids."""
-        if not self.frozen_V1.any():
+        if not self.has_frozen_rows:
             return self.weight
         return torch.where(self.frozen_V1, self.weight.detach(), self.weight)
 

@@ -67,6 +67,15 @@ class Vectors:
     coverage: Coverage
 
 
+def read_vector_size(path: Path) -> int:
+    """Return how many numbers each vector of a file has, from its first bytes.
+
+    Raises CorpusError for what is not a file of vectors.
+    """
+    with closing(_blocks(path)) as blocks:
+        return _recognise(path, blocks).vector_size
+
+
 def vectors_for(path: Path, tokenizer: Tokenizer) -> Vectors:
     """Return the vectors of all pieces that stand for a word of the file; `word_of` says which word.
 

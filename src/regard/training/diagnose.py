@@ -49,7 +49,7 @@ def about_data(facts: Facts, *, from_nothing: bool = True) -> list[Finding]:
             )
         )
     if facts.rare_share > _RARE_SHARE:
-        smaller = max(400, round(max(facts.vocab_sizes) / 2, -2))
+        smaller = max(400, int(round(max(facts.vocab_sizes) / 2, -2)))
         findings.append(
             Finding(
                 f"the vocabulary is too large for the data: {facts.rare_share:.0%} of its pieces are seen "

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from regard.contract import Batch, Floats
+from regard.contract import Batch
 from regard.corpus.batches import Batches, Position, resample
 from regard.errors import TrainingError
-from regard.model.build import Model, build_model, import_arrays
+from regard.model.build import Model
 from regard.options.training import TrainOptions
 from regard.training.checkpoint import Checkpoint, save_checkpoint
 from regard.training.diagnose import Finding, Measured, about_learning, diverging, slower
@@ -82,9 +82,9 @@ class Trainer:
         self,
         options: RunOptions,
         prepared: Prepared,
+        model: Model,
         folder: Path,
         processes: Processes,
-        device: torch.device,
         num_workers: int,
         display: Display,
     ) -> None:
@@ -93,8 +93,7 @@ class Trainer:
         self.folder = folder
         self.processes = processes
         self.display = display
-        sizes = prepared.facts.vocab_sizes
-        self.model: Model = build_model(options.model, *sizes, seed=options.seed).to(device)
+        self.model = model
         self.parameters = list(self.model.parameters())
         self.optimiser = make_optimiser(self.model, options.train.optimiser)
         self.average = make_average(self.model, options.train.average)
@@ -111,7 +110,7 @@ class Trainer:
             options.seed,
             num_workers,
             processes,
-            _autocast(options.train, device),
+            _autocast(options.train, self.parameters[0].device),
             guide,
         )
         epoch_updates = -(-self.batches.num_batches(0) // options.train.accumulate)
@@ -119,11 +118,6 @@ class Trainer:
         self.epoch_updates = epoch_updates
         self._signal: int | None = None
         self._agreed_signal: int | None = None  # that all processes know of
-
-    def begin_with(self, weights: dict[str, Floats]) -> None:
-        """Become a run that starts from these weights."""
-        import_arrays(self.model, weights)
-        self.average = make_average(self.model, self.options.train.average)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Become the run of a checkpoint."""

@@ -145,8 +145,9 @@ class _Moving:
 class _Snapshots:
     """The mean of the weights at the last validations."""
 
-    def __init__(self, parameters: Sequence[Tensor], num_snapshots: int) -> None:
+    def __init__(self, parameters: Sequence[Tensor], num_snapshots: int, frozen: Sequence[Embedding]) -> None:
         self._parameters = parameters
+        self._frozen = frozen
         self._snapshots: deque[list[Tensor]] = deque(maxlen=num_snapshots)
 
     def after_update(self, step: int) -> None:
@@ -156,7 +157,11 @@ class _Snapshots:
         self._snapshots.append([parameter.detach().clone() for parameter in self._parameters])
 
     def weights(self) -> Sequence[Tensor]:
-        return [torch.stack(several).mean(dim=0) for several in zip(*self._snapshots, strict=True)]
+        means = [torch.stack(several).mean(dim=0) for several in zip(*self._snapshots, strict=True)]
+        for embedding in self._frozen:  # the mean of equal numbers can differ from them in the last bit
+            place = next(n for n, parameter in enumerate(self._parameters) if parameter is embedding.weight)
+            means[place] = torch.where(embedding.frozen_V1, embedding.weight.detach(), means[place])
+        return means
 
     def state(self) -> dict[str, Tensor]:
         return {
@@ -181,4 +186,6 @@ def make_average(model: nn.Module, options: AverageOptions) -> Average:
     parameters = list(model.parameters())
     if options.kind == "moving":
         return _Moving(parameters, options.decay)
-    return _Snapshots(parameters, options.num_snapshots if options.kind == "snapshots" else 1)
+    embeddings = [module for module in model.modules() if isinstance(module, Embedding)]
+    frozen = [embedding for embedding in embeddings if embedding.has_frozen_rows]
+    return _Snapshots(parameters, options.num_snapshots if options.kind == "snapshots" else 1, frozen)

@@ -1,14 +1,14 @@
 """From a user's files to what training reads: inspected, cleaned, split, tokenised, stored.
 
 All of it stands in the folder `data` of a run, which appears whole or not at all:
-the tokenizers, a store for each corpus and one for validation, and `data.json` with the counts and the
-validation pairs as text.
+the tokenizers, a store for each corpus and one for validation, pre-trained vectors if any are given, and
+`data.json` with the counts and the validation pairs as text.
 """
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -28,7 +28,9 @@ from regard.files import writing_folder
 from regard.options.text import CharacterOptions, SubwordOptions, WordOptions
 from regard.progress import Progress
 from regard.text.tokenizer import Tokenizer, TokenizerPair
+from regard.training.embeddings import FoundVectors, look_up, read_vectors, save_vectors
 from regard.training.guide import write_links
+from regard.training.request import NO_VECTORS, Side, VectorFiles
 from regard.vocabulary import NUM_RESERVED
 
 MIN_PAIRS = 50
@@ -67,6 +69,7 @@ class Facts:
     num_shifted: int
     vocab_sizes: tuple[int, int]
     rare_share: float  # of a vocabulary learnt here that training sees fewer than five times, else 0
+    vectors: tuple[dict[str, Any], ...] = ()  # how many pieces each file of pre-trained vectors covers
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class Prepared:
     validation: tuple[tuple[str, str], ...]
     validation_store: Store
     facts: Facts
+    vectors: dict[Side, FoundVectors]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,21 +146,24 @@ def _refuse_hopeless(report: Report, keep_rules: Sequence[str]) -> None:
         )
 
 
-def prepare(
-    inspected: Inspected,
-    folder: Path,
-    tokenizing: SubwordOptions | WordOptions | CharacterOptions | TokenizerPair,
-    max_tokens: int,
-    seed: int,
-    progress: Progress,
-    *,
-    with_links: bool = False,
-) -> None:
-    """Write all that training reads into a new folder, whole or not at all; `with_links`, aligned.
+@dataclass(frozen=True, slots=True)
+class PrepareOptions:
+    """How material is prepared.
 
     Tokenizers are learnt by their options, or are those of the model that training begins with.
     Pairs with more than `max_tokens` on a side are not validated on; of the others batches leave them out.
     """
+
+    tokenizing: SubwordOptions | WordOptions | CharacterOptions | TokenizerPair
+    max_tokens: int
+    seed: int
+    with_links: bool = False  # words are aligned, to teach attention
+    vectors: VectorFiles = NO_VECTORS
+
+
+def prepare(inspected: Inspected, folder: Path, options: PrepareOptions, progress: Progress) -> None:
+    """Write all that training reads into a new folder, whole or not at all."""
+    seed, max_tokens, tokenizing = options.seed, options.max_tokens, options.tokenizing
     material, reports = inspected.material, inspected.reports
     readings = inspected.readings()
     if material.validation is None:
@@ -181,18 +188,26 @@ def prepare(
         progress("learning the vocabulary", 0, 1)
         tokenizers = TokenizerPair.learn([p.source for p in taught], [p.target for p in taught], tokenizing)
         progress("learning the vocabulary", 1, 1)
+    vectors = look_up(options.vectors, tokenizers)
     with writing_folder(folder, "data.json") as temporary:
+        save_vectors(temporary, vectors)
         stores = []
         for number, (read, report) in enumerate(zip(readings, reports, strict=True)):
             shown = partial(_show_store, progress, report.num_pairs)
             place = temporary / f"train-{number}"
             stores.append(build_store(split.keep(read()), tokenizers, place, on_progress=shown))
-        if with_links:
+        if options.with_links:
             stores = write_links(stores, tokenizers, max_tokens, progress)
         validation = _short(split.validation, tokenizers, max_tokens)
         build_store(validation, tokenizers, temporary / "validation")
         learnt = tokenizers is not tokenizing
-        facts = _facts(inspected, split, stores, len(validation), tokenizers, learnt)
+        facts = replace(
+            _facts(inspected, split, stores, len(validation), tokenizers, learnt),
+            vectors=tuple(
+                {"side": side} | asdict(one.coverage) | {"frozen": bool(options.vectors.freeze)}
+                for side, one in vectors.items()
+            ),
+        )
         (temporary / "source.tokenizer").write_bytes(tokenizers.source.to_bytes())
         (temporary / "target.tokenizer").write_bytes(tokenizers.target.to_bytes())
         data = {
@@ -299,6 +314,9 @@ def load_prepared(folder: Path) -> Prepared:
     shares = tuple(Share(Store(folder / name), weight) for name, weight in data["shares"])
     facts = data["facts"]
     facts |= {name: tuple(facts[name]) for name in ("vocab_sizes", "corpora", "notes")}
+    facts["vectors"] = tuple(facts.get("vectors", ()))
     validation = tuple((source, target) for source, target in data["validation"])
     tokenizers = TokenizerPair(source, target)
-    return Prepared(tokenizers, shares, validation, Store(folder / "validation"), Facts(**facts))
+    return Prepared(
+        tokenizers, shares, validation, Store(folder / "validation"), Facts(**facts), read_vectors(folder)
+    )

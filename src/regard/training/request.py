@@ -4,11 +4,12 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from regard.starter import locate
 
 BUDGET = ("steps", "seconds")
+Side = Literal["source", "target"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,28 @@ class CorpusFiles:
 
     paths: tuple[Path, ...]
     weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFiles:
+    """Files of pre-trained word vectors for each side, and whether they are frozen or tuned."""
+
+    source: Path | None = None
+    target: Path | None = None
+    freeze: bool | None = None  # none: tuned, and what is frozen in the model it begins with stays so
+
+    @property
+    def given(self) -> dict[Side, Path]:
+        """The files by side."""
+        both: dict[Side, Path | None] = {"source": self.source, "target": self.target}
+        return {side: path for side, path in both.items() if path is not None}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the result depends on, files by their contents."""
+        return {side: _file_hash(path) for side, path in self.given.items()} | {"freeze": self.freeze}
+
+
+NO_VECTORS = VectorFiles()
 
 
 @dataclass(frozen=True)
@@ -34,6 +57,7 @@ class TrainRequest:
     device: str = "auto"
     keep_rules: tuple[str, ...] = ()
     start: Path | None = None  # a model whose weights, design and vocabulary it begins with
+    vectors: VectorFiles = NO_VECTORS
 
     @property
     def folder(self) -> Path:
@@ -46,7 +70,7 @@ class TrainRequest:
 
     def to_json(self) -> dict[str, Any]:
         """Return what the result depends on, files by their contents."""
-        return {
+        asked = {
             "corpora": [
                 {"files": list(map(_file_hash, corpus.paths)), "weight": corpus.weight}
                 for corpus in self.corpora
@@ -57,7 +81,12 @@ class TrainRequest:
             "options": {name: dict(section) for name, section in self.options.items()},
             "seed": self.seed,
             "keep": list(self.keep_rules),
-        } | ({} if self.start is None else {"start": _file_hash(locate(self.start))["sha256"]})
+        }
+        if self.start is not None:
+            asked["start"] = _file_hash(locate(self.start))["sha256"]
+        if self.vectors != NO_VECTORS:
+            asked["vectors"] = self.vectors.to_json()
+        return asked
 
 
 def changed_settings(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -20,20 +20,22 @@ from regard.corpus.language_codes import Languages, check_languages
 from regard.corpus.read import Corpus, open_corpus
 from regard.errors import CheckpointError, ConfigError, OutputError, TrainingError
 from regard.files import writing
-from regard.model.build import count_parameters
+from regard.model.build import count_parameters, frozen_rows
 from regard.modelfile import ModelFile, load_model, save_model
 from regard.parallel import num_cores
 from regard.progress import Stages
 from regard.starter import locate
+from regard.text.vectors import Coverage
 from regard.training.checkpoint import locked, newest_checkpoint
 from regard.training.device import choose_device, with_precision
 from regard.training.diagnose import about_data
 from regard.training.display import Display, TensorBoardDisplay, several, tensorboard_writer
+from regard.training.embeddings import check_vectors, first_model
 from regard.training.finish import Trained, finish, finished, model_file, origin
 from regard.training.folder import BEST_FILE, DATA_FOLDER, START_FILE, has_begun, read_json, write_json
 from regard.training.history import FORMAT, RESULT_FILE, RUN_FILE
 from regard.training.loop import Trainer
-from regard.training.prepare import Material, inspect_material, load_prepared, prepare
+from regard.training.prepare import Material, PrepareOptions, inspect_material, load_prepared, prepare
 from regard.training.processes import Processes, join_processes
 from regard.training.recipes import (
     RunOptions,
@@ -76,7 +78,8 @@ def _train(
             # Mistakes in names and options show before anything is written or read.
             start = None if request.start is None else load_model(request.start)
             material = _open_material(request, start)
-            _chosen_options(request, start, 0)
+            _, options = _chosen_options(request, start, 0)
+            check_vectors(request.vectors, options, start, width_is_known=_width_is_said(request))
             _check_free(request)
             stack.enter_context(locked(folder))
             is_done = _begin(request, start, material, stages)
@@ -115,15 +118,15 @@ def _begin(request: TrainRequest, start: ModelFile | None, material: Material, s
     with stages() as progress:
         inspected = inspect_material(material, progress)
         name, options = _chosen_options(request, start, inspected.num_words)
-        prepare(
-            inspected,
-            folder / DATA_FOLDER,
-            start.tokenizers if start else options.tokenizer,
-            options.batch.max_tokens,
-            request.seed,
-            progress,
+        check_vectors(request.vectors, options, start, width_is_known=True)
+        how = PrepareOptions(
+            tokenizing=start.tokenizers if start else options.tokenizer,
+            max_tokens=options.batch.max_tokens,
+            seed=request.seed,
             with_links=options.train.guidance > 0,
+            vectors=request.vectors,
         )
+        prepare(inspected, folder / DATA_FOLDER, how, progress)
     if request.start is not None:  # the run is to know it when the file is gone, or another
         with writing(folder / START_FILE) as (stream,):
             stream.write(locate(request.start).read_bytes())
@@ -160,7 +163,9 @@ def _learn(
     # Sums come out differently on another number of threads.
     num_workers = about["workers"] if device.type == "cpu" else 1
     torch.set_num_threads(max(1, about["threads"] // num_workers))
-    trainer = Trainer(options, prepared, folder, processes, device, num_workers, display)
+    start = None if request.start is None else load_model(folder / START_FILE)
+    model = first_model(options, prepared.facts.vocab_sizes, start, prepared.vectors, request.vectors.freeze)
+    trainer = Trainer(options, prepared, model.to(device), folder, processes, num_workers, display)
     checkpoint, damaged = newest_checkpoint(folder)
     if processes.is_first:
         for line in damaged:
@@ -168,8 +173,6 @@ def _learn(
     if checkpoint is not None:
         trainer.restore(checkpoint)
     else:
-        if request.start is not None:
-            trainer.begin_with(load_model(folder / START_FILE).weights)
         trainer.state.seconds = time.monotonic() - started
     step, trainer.state.seconds = processes.tell_all((trainer.state.step, trainer.state.seconds))
     if step != trainer.state.step:
@@ -189,8 +192,8 @@ def _learn(
 
     def keep_best(validated: Validated) -> None:
         so_far = {"step": trainer.state.step, "seconds": trainer.state.seconds}
-        model = model_file(options, prepared, validated, about, origin(about) | {"training": so_far})
-        save_model(folder / BEST_FILE, model)
+        best = model_file(options, prepared, validated, about, origin(about) | {"training": so_far})
+        save_model(folder / BEST_FILE, replace(best, frozen=frozen_rows(model)))
 
     with ExitStack() as stack:
         if processes.is_first and (writer := tensorboard_writer(folder / "tensorboard")):
@@ -207,6 +210,7 @@ def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> Non
     facts, step = about["facts"], trainer.state.step
     removed = ", ".join(f"{rule} {count:,}" for rule, count in facts["num_removed"].items())
     began = about.get("start")
+    num_frozen = sum(int(rows_V.sum()) for rows_V in frozen_rows(trainer.model).values())
     lines = [
         *(["begins with the weights of a trained model"] if began else []),
         f"{facts['num_pairs']:,} pairs to train on, {facts['num_validation_pairs']:,} to validate on, of "
@@ -216,6 +220,8 @@ def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> Non
         + f", {facts['num_held_out']:,} like those of validation, {facts['num_too_long']:,} too long",
         *(f"{reason}: {count:,} entries" for reason, count in facts["skipped"].items()),
         *facts["notes"],
+        *map(_vectors_told, facts.get("vectors", ())),
+        *([f"{num_frozen:,} word vectors are frozen"] if num_frozen else []),
         f"{about['preset']}: {facts['num_parameters']:,} weights, vocabulary {facts['vocab_size']:,}, "
         f"{trainer.epoch_updates:,} updates an epoch",
     ]
@@ -226,6 +232,17 @@ def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> Non
     if not step:
         for finding in about_data(trainer.prepared.facts, from_nothing=not began):
             display.note(f"{finding.cause}; {finding.advice}")
+
+
+def _vectors_told(row: dict[str, Any]) -> str:
+    """Return a line about a file of pre-trained vectors."""
+    counts = {key: value for key, value in row.items() if key not in ("side", "frozen")}
+    return f"{row['side']} vectors {Coverage(**counts)}"
+
+
+def _width_is_said(request: TrainRequest) -> bool:
+    """Tell whether the width of the model does not wait for the size of the corpus."""
+    return bool(request.preset or request.start or "hidden_size" in request.said("model"))
 
 
 def _chosen_options(request: TrainRequest, start: ModelFile | None, num_words: int) -> tuple[str, RunOptions]:
