@@ -1,9 +1,14 @@
 """A picture of a terminal: every sign where it stood, in the colours it had."""
 
+import importlib.util
 import re
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
-from regard.draw.screen import screen_svg
+spec = importlib.util.spec_from_file_location("screen", Path(__file__).parents[1] / "recipes" / "screen.py")
+screen = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(screen)
+screen_svg = screen.screen_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 

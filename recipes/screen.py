@@ -1,6 +1,8 @@
-"""What a program printed, as a picture of a terminal.
+"""What a program printed, as an SVG picture of a terminal: the figure of the README.
 
-regard demo --colour always | python -m regard.draw.screen regard demo > demo.svg
+    regard demo --colour always | python recipes/screen.py regard demo > docs/figures/demo.svg
+
+Unlike the export of `rich` it asks no server for a font, and cells of one colour join without seams in any font.
 """
 
 import sys
