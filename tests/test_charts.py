@@ -1,19 +1,30 @@
 """Charts hold every number and every name, whatever it is, and nothing leaves the picture."""
 
 import re
+import struct
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from regard.draw.charts import Series, bar_chart_svg, line_chart_svg
+from regard.draw.charts import Series, XAxis, bar_chart, categories, line_chart, x_scale
 from regard.draw.labels import display_width
+from regard.draw.png import png
+from regard.draw.scene import svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 BINS = ["1-10", "11-20", "21-30", "31-40"]
 NOTES = ["n = 4", "n = 3", "n = 2", "n = 1"]
 HOSTILE = '</text><script>alert(1)</script>"&\x1b'
+
+
+def line_chart_svg(some, title, x_label, y_label, *names_and_notes):
+    return svg(line_chart(some, title, y_label, categories(x_label, *names_and_notes)))
+
+
+def bar_chart_svg(some, title, x_label, y_label, *names_and_notes):
+    return svg(bar_chart(some, title, y_label, categories(x_label, *names_and_notes)))
 
 
 def series(name="one", y=(30.0, 28.0, 25.0, 20.0), width=2.0, **more):
@@ -97,7 +108,7 @@ def test_bars_stand_on_zero_beside_each_other():
 
 def test_numbers_may_stand_in_the_place_of_categories():
     one = Series("one", np.array([100.0, 2000.0, 5000.0]), np.array([1.0, 2.0, 3.0]))
-    picture = drawn(line_chart_svg([one], "t", "steps", "y"))
+    picture = drawn(svg(line_chart([one], "t", "y", XAxis("steps", x_scale([one])))))
     assert "one, 2,000: 2.0" in [each.text for each in picture.iter(f"{SVG}title")]
     assert "5,000" in [each.text for each in picture.iter(f"{SVG}text")]
 
@@ -161,6 +172,16 @@ def test_hostile_names_are_text():
 def test_a_chart_of_nothing_is_still_a_chart(draw, some):
     picture = drawn(draw(some, "t", "x", "y", BINS))
     assert "nan" not in ElementTree.tostring(picture, encoding="unicode")
+
+
+@pytest.mark.parametrize("draw", [line_chart, bar_chart])
+def test_the_png_is_the_same_picture_with_twice_as_many_dots(draw):
+    pytest.importorskip("matplotlib")
+    many = [series(name, note="BLEU 12.3") for name in ("one", "둘", HOSTILE)]
+    scene = draw(many, "t", "y", categories("x", BINS, NOTES))
+    data = png(scene)
+    assert data.startswith(b"\x89PNG")
+    assert struct.unpack(">II", data[16:24]) == (2 * scene.width, 2 * scene.height)
 
 
 def test_light_and_dark_are_both_there():

@@ -85,7 +85,7 @@ def test_the_panel_shows_what_matters_in_24_rows():
     shown.validation(validation())
     text = "\n".join(last_frame(shown, console))
     for wanted in ("step 1,200 of 12,000", "10%", "1 min so far, 12 min left", "6,120 tokens/s", "learning rate 0.0012", "2.31",
-                   "perplexity 6.9", "BLEU 34.5", "the best so far", "A man looks.", "▁word0 ██", "more", "1 ▁mot0"):  # fmt: skip
+                   "perplexity 6.9", "BLEU 34.5", "the best so far", "A man looks.", "▁word0 ██", "more lines", "  " + "m " * 12, "  " + "o " * 12, " 0 1 2 3 4 5 6 7 8 9 … …"):  # fmt: skip
         assert wanted in text
 
 

@@ -1,5 +1,6 @@
 """Pictures: what they hold, that nothing can break out of them, and that they fit."""
 
+import re
 import struct
 import sys
 import xml.etree.ElementTree as ET
@@ -9,15 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.draw.curves import curves_svg
-from regard.draw.labels import cut, display_width, duration, pad_left, perplexity, printable
-from regard.draw.panels import MAX_POINTS, Curve, linear_ticks, panels, styles, x_scale
-from regard.draw.plots import curves_png
-from regard.draw.terminal import heat_map, sparkline
+from regard.draw.charts import linear_ticks, styles, x_scale
+from regard.draw.curves import MAX_POINTS, Curve, learning_curves, panels
+from regard.draw.labels import cut, display_width, duration, pad_left, perplexity, printable, wrapped
+from regard.draw.png import png
+from regard.draw.scene import svg
+from regard.draw.terminal import sparkline
 from regard.errors import MissingExtraError
 
 SVG = "{http://www.w3.org/2000/svg}"
 NOTHING = np.array([])
+
+
+def curves_svg(curves, x_label):
+    return svg(learning_curves(curves, x_label))
+
+
+def curves_png(curves, x_label):
+    return png(learning_curves(curves, x_label))
 
 
 def curve(name="fr-en", num_updates=300, num_validations=6):
@@ -85,23 +95,35 @@ def test_no_line_has_more_points_than_can_be_seen():
     long = curve(num_updates=100_000)
     for path in ET.fromstring(curves_svg([long], "updates")).iter(f"{SVG}path"):
         assert path.get("d").count("L") < MAX_POINTS
-    training = panels([long])[0].lines[0]
-    assert training.points.x[0] == 1 and training.points.x[-1] == 100_000
+    training = panels([long])[0].series[0]
+    assert training.x[0] == 1 and training.x[-1] == 100_000
 
 
 def test_the_smoothed_line_begins_at_the_first_loss_and_loses_no_spike():
     spiky = curve(num_updates=20_000)
     spiky.loss[12_345] = 50.0
-    line = panels([spiky])[0].lines[0]
-    assert line.points.y[0] == pytest.approx(spiky.loss[0])
-    assert line.raw.y.max() == 50.0
+    line = panels([spiky])[0].series[0]
+    assert line.y[0] == pytest.approx(spiky.loss[0])
+    assert line.raw_y.max() == 50.0
     assert panels([spiky])[0].scale.high < 20  # and the spike does not press the rest flat
+
+
+def test_a_spike_ends_at_the_edge_of_its_panel():
+    spiky = curve(num_updates=2_000)
+    spiky.loss[1234] = 50.0
+    raw, frame, *_ = (
+        [float(y) for y in re.findall(r" (-?[0-9.]+)", path.get("d"))]
+        for name in ("raw", "frame")
+        for path in ET.fromstring(curves_svg([spiky], "updates")).iter(f"{SVG}path")
+        if path.get("class") == name
+    )
+    assert min(raw) == min(frame) and max(raw) <= max(frame)
 
 
 def test_smoothing_is_the_mean_of_the_neighbours():
     straight = Curve("a", np.arange(1200.0), np.arange(1200.0) + 5, NOTHING, NOTHING, NOTHING)
-    points = panels([straight])[0].lines[0].points
-    assert points.y[:1000] == pytest.approx(straight.loss[:1000])  # a straight line stays one
+    line = panels([straight])[0].series[0]
+    assert line.y[:1000] == pytest.approx(straight.loss[:1000])  # a straight line stays one
 
 
 @pytest.mark.parametrize(
@@ -129,7 +151,7 @@ def test_strange_runs_can_be_drawn(strange):
     svg = curves_svg([strange, curve()], "updates")
     assert "nan" not in svg.replace("strange", "").replace(">nan", "").replace(" nan", "").replace("nan:", "")
     ET.fromstring(svg)
-    assert x_scale([strange, curve()]).high >= 300
+    assert x_scale(panels([strange, curve()])[0].series).high >= 300
     curves_svg([strange], "updates")
     pytest.importorskip("matplotlib")
     assert curves_png([strange], "updates").startswith(b"\x89PNG")
@@ -167,7 +189,7 @@ def test_ticks_are_few_and_inside(low, span):
 
 def test_ticks_are_round():
     assert linear_ticks(0, 12_000) == [0, 2000, 4000, 6000, 8000, 10_000, 12_000]
-    assert x_scale([curve(num_updates=300)]).ticks == [0, 50, 100, 150, 200, 250, 300]
+    assert x_scale(panels([curve(num_updates=300)])[0].series).ticks == [0, 50, 100, 150, 200, 250, 300]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -189,6 +211,14 @@ def test_a_png_needs_matplotlib(monkeypatch):
 )  # fmt: skip
 def test_width_is_counted_in_columns(text, width):
     assert display_width(text) == width
+
+
+@given(st.lists(st.text(max_size=12)), st.integers(1, 30))
+def test_wrapped_lines_fit_and_lose_no_word(words, width):
+    words = [cut("".join(printable(word).split()), width) for word in words]
+    lines = wrapped(words, width)
+    assert all(display_width(line) <= width for line in lines)
+    assert " ".join(lines) == " ".join(words)
 
 
 @given(st.text(), st.integers(0, 20))
@@ -228,38 +258,6 @@ def test_times_and_perplexities_are_readable():
         "3e+09",
     ]
     assert perplexity(1e9) and perplexity(float("nan")) == "nan"
-
-
-def test_a_heat_map_by_hand():
-    weights = [[1.0, 0.0, 0.0], [0.05, 0.5, 0.45], [0.1, 0.3, 0.6]]
-    assert heat_map(weights, ["the", "cat", "日本"], ["le", "chat", "dort"], 40) == [
-        " the ██    ",
-        " cat   ▓▓▓▓",
-        "日本 ░░▒▒▓▓",
-        "     1 2 3 ",
-        "1 le  2 chat  3 dort",
-    ]
-
-
-@given(
-    st.lists(st.text(max_size=30), max_size=5),
-    st.lists(st.text(max_size=30), max_size=80),
-    st.integers(1, 100),
-)
-def test_a_heat_map_is_never_wider_than_asked(rows, columns, width):
-    weights = np.full((len(rows), len(columns)), 1 / max(1, len(columns)))
-    for line in heat_map(weights, rows, columns, width):
-        assert display_width(line) <= width and line == printable(line)
-
-
-def test_a_cut_heat_map_says_so():
-    lines = heat_map(np.eye(2, 50), ["a", "b"], [str(n) for n in range(50)], 20)
-    assert lines[0].endswith("…") and lines[2].endswith("…") and lines[-1].endswith("…")
-
-
-def test_a_heat_map_of_other_shape_is_refused():
-    with pytest.raises(ValueError, match="shape"):
-        heat_map(np.eye(2), ["a"], ["b", "c"], 40)
 
 
 def test_sparklines_by_hand():

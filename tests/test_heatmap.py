@@ -13,9 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.draw.colours import hexadecimal, ink_on, nearest_of_256, png, shaded
-from regard.draw.heatmap import HeatMap, Label, ReversedBlock, bound_of, heat_maps_svg, reversed_blocks, scene
+from regard.draw.heatmap import (
+    HeatMap,
+    ReversedBlock,
+    bound_of,
+    heat_maps_png,
+    heat_maps_svg,
+    reversed_blocks,
+    scene,
+)
 from regard.draw.labels import display_width, escaped, percent, printable
-from regard.draw.plots import heat_maps_png
+from regard.draw.scene import Label
 from regard.draw.terminal import heat_map_lines, shades_legend, side_by_side
 from regard.errors import MissingExtraError
 
@@ -140,7 +148,7 @@ def test_small_maps_have_numbers_in_their_cells_and_larger_ones_do_not():
 @pytest.mark.parametrize("largest", [1e-9, 0.05, 3.0, 44.0, 555.0, 999.9, 9.999, 1e6])
 def test_numbers_fit_into_their_cells(largest):
     shapes = scene([chart([[largest, -largest / 3]], kind="effects")]).shapes
-    numbers = [shape for shape in shapes if isinstance(shape, Label) and shape.ink]
+    numbers = [shape for shape in shapes if isinstance(shape, Label) and shape.look == "number"]
     assert numbers and all(1 < len(number.text) <= 5 for number in numbers)
 
 
@@ -158,7 +166,7 @@ def test_numbers_can_be_read_on_any_colour(colour):
 
 def test_probabilities_are_bars_with_numbers():
     tree = parsed(chart(np.ones((3, 2)), probs_T=(0.25, 1.0, float("nan"))))
-    bars = [float(rect.get("width")) for rect in tree.iter(f"{SVG}rect") if rect.get("class") == "bar"]
+    bars = [float(rect.get("width")) for rect in tree.iter(f"{SVG}rect") if rect.get("class") == "prob"]
     assert bars == [11, 44, 0] and {"probability", "25 %", "100 %"} <= set(texts(tree))
     assert "probability" not in texts(parsed(chart(np.ones((3, 2)))))
 
@@ -397,6 +405,8 @@ def test_upright_names_keep_their_marks_and_are_cut():
     lines = heat_map_lines(chart([[1.0, 1.0]], ["r"], ["e\u0301a", "abcdefghijklmnop"]), 40)
     assert len(lines) == 1 + 12 + 1
     assert lines[-3:] == ["  e\u0301 k", "  a …", "r ████"]
+    untitled = chart([[1.0, 1.0]], ["r"], ["ab", "cdefgh"], title="")
+    assert heat_map_lines(untitled, 40, max_letters=3) == ["    c", "  a d", "  b …", "r ████"]
 
 
 LABELS = st.lists(st.text(st.characters(codec="utf-8") | st.sampled_from("가나다한글日本\u0301\u1161ab"), max_size=20), max_size=12)  # fmt: skip

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from regard.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
-    from regard.draw.panels import Curve
+    from regard.draw.curves import Curve
     from regard.training.history import Run
 
 NAME = "runs"
@@ -91,8 +91,9 @@ def _names(runs: Sequence["Run"]) -> list[str]:
 
 def _draw(options: argparse.Namespace, runs: Sequence["Run"], names: Sequence[str]) -> list[Path]:
     """Draw the files that are asked for, and return which."""
-    from regard.draw.curves import curves_svg
-    from regard.draw.plots import curves_png
+    from regard.draw.curves import learning_curves
+    from regard.draw.png import png
+    from regard.draw.scene import svg
     from regard.files import writing
 
     pictures: dict[Path, bytes] = {}
@@ -102,10 +103,11 @@ def _draw(options: argparse.Namespace, runs: Sequence["Run"], names: Sequence[st
         if options.by == "time":
             _check_clocks(runs)
         curves = [_curve(run, name, options.by) for run, name in zip(runs, names, strict=True)]
+        drawn = learning_curves(curves, _X_LABELS[options.by])
         if options.svg:
-            pictures[options.svg] = curves_svg(curves, _X_LABELS[options.by]).encode()
+            pictures[options.svg] = svg(drawn).encode()
         if options.png:
-            pictures[options.png] = curves_png(curves, _X_LABELS[options.by])
+            pictures[options.png] = png(drawn)
         with writing(*pictures) as files:
             for file, picture in zip(files, pictures.values(), strict=True):
                 file.write(picture)
@@ -121,7 +123,7 @@ def _check_clocks(runs: Sequence["Run"]) -> None:
 def _curve(run: "Run", name: str, by: str) -> "Curve":
     import numpy as np
 
-    from regard.draw.panels import Curve
+    from regard.draw.curves import Curve
 
     validation_steps = np.array([one.step for one in run.validations], float)
     update_x, validation_x = run.updates.step.astype(float), validation_steps

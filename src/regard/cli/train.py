@@ -154,7 +154,7 @@ def _also(words: list[str]) -> CorpusFiles:
 
 def _report(trained: "Trained") -> None:
     """Print the scores, the table by length and some translations with their attention."""
-    from regard.draw.terminal import heat_map
+    from regard.draw.terminal import heat_map_lines
 
     scores = trained.scores
     minutes = trained.seconds / 60
@@ -170,5 +170,5 @@ def _report(trained: "Trained") -> None:
     for first, _ in trained.samples[:1]:
         if first.attention_TS.size:
             print()
-            print("\n".join(heat_map(first.attention_TS, first.pieces, first.source_pieces, 80)))
+            print("\n".join(heat_map_lines(first.heat_map, 80)))
     print(f"\nwrote {trained.out}")

@@ -9,8 +9,7 @@ import zlib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from regard.draw.panels import Floats
-
+Floats = NDArray[np.float64]
 Pixels = NDArray[np.uint8]
 
 

@@ -1,142 +1,120 @@
-"""Learning curves as SVG: three panels over one another that share the x axis. Nothing but text is needed.
+"""Learning curves of one or more runs: what each panel of their chart shows."""
 
-The picture brings its own background, light or dark as the reader's system asks for, so that it can be read
-on any page. It has no ids and clips by nested `svg` elements: several may stand in one page.
-"""
-
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from regard.draw.ink import MARK_PATHS, STYLE, Entry, dashes, legend, stroke
-from regard.draw.labels import escaped
-from regard.draw.panels import (
-    Curve,
-    Floats,
-    Line,
-    Panel,
-    Points,
-    Scale,
-    Style,
-    number_label,
-    panels,
-    raw_opacity,
-    styles,
-    x_scale,
-)
+from regard.draw.charts import Panel, Scale, Series, XAxis, linear_ticks, plot, x_scale, zero_scale
+from regard.draw.colours import Floats
+from regard.draw.scene import Scene
 
-_WIDTH = 860
-_LEFT, _RIGHT = 62, 36
-_PLOT_WIDTH = _WIDTH - _LEFT - _RIGHT
-_PANEL_HEIGHTS = (190, 130, 150)
-_PANEL_GAP = 38  # holds the title of the panel below
-_LEGEND_TOP = 52
-_MAX_MARKS = 30  # of a line; more would hide it
-_EDGE = 6  # room beside a panel, for marks at its very end
+MAX_POINTS = 2000  # of a line; a picture is not so wide
+_LOG_RATIO = 3.0  # from here on equal steps of a loss are better seen as ratios
+_SMOOTHING_SHARE = 60  # a point of the smoothed line is the mean of about one update in so many
 
 
-def curves_svg(curves: Sequence[Curve], x_label: str) -> str:
-    """Return the learning curves of one or more runs as an SVG document."""
-    shared = x_scale(curves)
-    looks = styles(len(curves))
-    entries = [Entry(style, curve.name, _best(curve)) for curve, style in zip(curves, looks, strict=True)]
-    names, top = legend(entries, _LEFT, _WIDTH - _RIGHT, _LEGEND_TOP)
-    body: list[str] = []
-    for panel, height in zip(panels(curves), _PANEL_HEIGHTS, strict=True):
-        top += _PANEL_GAP
-        body += _panel(panel, shared, looks, top, height)
-        top += height
-    for tick, x in zip(shared.ticks, _across(shared, np.array(shared.ticks)), strict=True):
-        body.append(f'<text x="{x:.1f}" y="{top + 18}" text-anchor="middle">{number_label(tick)}</text>')
-    middle = _LEFT + _PLOT_WIDTH / 2
-    body.append(
-        f'<text class="title" x="{middle}" y="{top + 38}" text-anchor="middle">{escaped(x_label)}</text>'
-    )
-    height = top + 52
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="regard-plot" role="img" width="{_WIDTH}" '
-            f'height="{height}" viewBox="0 0 {_WIDTH} {height}">',
-            f"<title>{escaped(_heading(curves))}</title>",
-            f"<desc>{escaped(_description(curves, x_label))}</desc>",
-            f"<style>{STYLE}</style>",
-            f'<rect class="paper" width="{_WIDTH}" height="{height}"/>',
-            f'<text class="heading" x="{_LEFT}" y="30">Learning curves</text>',
-            *names,
-            *body,
-            "</svg>\n",
-        ]
-    )
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """One run: its loss after each update and its scores at each validation, both against the same x."""
+
+    name: str
+    update_x: Floats
+    loss: Floats
+    validation_x: Floats
+    nll: Floats
+    bleu: Floats
+
+    @property
+    def best(self) -> str:
+        """The highest BLEU so far, in words; nothing before the first validation."""
+        known = self.bleu[np.isfinite(self.bleu)]
+        return f"best BLEU {known.max():.1f}" if len(known) else ""
 
 
-def _best(curve: Curve) -> str:
-    return "" if curve.best_bleu is None else f"best BLEU {curve.best_bleu:.1f}"
-
-
-def _heading(curves: Sequence[Curve]) -> str:
-    return f"Learning curves of {', '.join(curve.name for curve in curves)}"
-
-
-def _description(curves: Sequence[Curve], x_label: str) -> str:
-    """Return the picture in words, for who hears it."""
+def learning_curves(curves: Sequence[Curve], x_label: str) -> Scene:
+    """Return training loss, validation loss and BLEU, one below the other, over updates or time."""
+    shown = panels(curves)
     said = ["Training loss, validation loss and validation BLEU, one below the other."]
     for curve in curves:
-        best = _best(curve) or "no validation yet"
         end = f"{curve.update_x[-1]:,.0f} {x_label}" if len(curve.update_x) else "no update yet"
-        said.append(f"{curve.name}: {end}, {best}.")
-    return " ".join(said)
+        said.append(f"{curve.name}: {end}, {curve.best or 'no validation yet'}.")
+    axis = XAxis(x_label, x_scale([one for panel in shown for one in panel.series]))
+    return plot("Learning curves", shown, axis, " ".join(said))
 
 
-def _panel(panel: Panel, shared: Scale, looks: Sequence[Style], top: int, height: int) -> list[str]:
-    elements = [f'<text class="title" x="{_LEFT}" y="{top - 9}">{escaped(panel.title)}</text>']
-    places = (1 - panel.scale.place(np.array(panel.scale.ticks))) * height + top
-    grid = "".join(f"M{_LEFT} {y:.1f}h{_PLOT_WIDTH}" for y in places)
-    grid += "".join(f"M{x:.1f} {top}v{height}" for x in _across(shared, np.array(shared.ticks)))
-    elements.append(f'<path class="grid" d="{grid}"/>')
-    elements.append(f'<path class="frame" d="M{_LEFT} {top}v{height}h{_PLOT_WIDTH}"/>')
-    for tick, y in zip(panel.scale.ticks, places, strict=True):
-        label = number_label(tick)
-        elements.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
-    if panel.is_empty:
-        middle = f'x="{_LEFT + _PLOT_WIDTH / 2}" y="{top + height / 2:.0f}" text-anchor="middle"'
-        return [*elements, f'<text class="quiet" {middle}>{escaped(panel.nothing_yet)}</text>']
-    box = (_LEFT - _EDGE, top - _EDGE, _PLOT_WIDTH + 2 * _EDGE, height + 2 * _EDGE)
-    x, y, wide, high = box
-    elements.append(f'<svg x="{x}" y="{y}" width="{wide}" height="{high}" viewBox="{x} {y} {wide} {high}">')
-    for line, style in zip(panel.lines, looks, strict=True):
-        if line.raw:
-            across, down = _placed(line.raw, panel.scale, shared, top, height)
-            path = f'd="{_path(across, down)}"{stroke(style)} stroke-opacity="{raw_opacity(len(looks))}"'
-            elements.append(f'<path class="raw" {path}/>')
-    for line, style in zip(panel.lines, looks, strict=True):
-        elements += _line(line, style, panel.scale, shared, top, height)
-    return [*elements, "</svg>"]
+def panels(curves: Sequence[Curve]) -> list[Panel]:
+    """Return training loss, validation loss and BLEU, from top to bottom."""
+    training = [_smoothed(curve) for curve in curves]
+    nll = [_series(curve, curve.validation_x, curve.nll, ".3f") for curve in curves]
+    bleu = [_series(curve, curve.validation_x, curve.bleu) for curve in curves]
+    loss = "loss, nats per target piece"
+    return [
+        Panel(f"training {loss}", training, _loss_scale(training), 190, "no update yet"),
+        Panel(f"validation {loss}", nll, _loss_scale(nll), 130, "no validation yet"),
+        Panel("validation BLEU", bleu, zero_scale(bleu), 150, "no validation yet"),
+    ]
 
 
-def _line(line: Line, style: Style, scale: Scale, shared: Scale, top: int, height: int) -> list[str]:
-    if not len(line.points.x):
-        return []
-    across, down = _placed(line.points, scale, shared, top, height)
-    drawn = [f'<path class="line" d="{_path(across, down)}"{stroke(style)}{dashes(style)}/>']
-    if line.raw is None:
-        every = -(-len(across) // _MAX_MARKS)
-        marks = _marks(style, across[::every], down[::every])
-        drawn.append(f'<path class="mark" d="{marks}"{stroke(style)}/>')
-    return drawn
+def _series(curve: Curve, x: Floats, y: Floats, form: str = ".1f") -> Series:
+    """Return at most MAX_POINTS of the points that are known, the first and the last among them."""
+    known = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    if len(known) > MAX_POINTS:
+        known = known[np.linspace(0, len(known) - 1, MAX_POINTS).round().astype(int)]
+    return Series(curve.name, x[known], y[known], note=curve.best, form=form)
 
 
-def _across(shared: Scale, x: Floats) -> Floats:
-    return _LEFT + shared.place(x) * _PLOT_WIDTH
+def _smoothed(curve: Curve) -> Series:
+    """Return a running mean of the loss over its raw points.
+
+    The window shrinks towards the first update, where the loss falls fast and a mean would begin too low.
+    """
+    known = np.isfinite(curve.update_x) & np.isfinite(curve.loss)
+    x, y = curve.update_x[known], curve.loss[known]
+    half = len(y) // (2 * _SMOOTHING_SHARE)
+    if half == 0:
+        return _series(curve, x, y, ".3f")
+    place = np.arange(len(y))
+    first = np.maximum(0, place - half)
+    last = np.minimum(len(y) - 1, np.minimum(place + half, 2 * place))
+    # Sums of what is left after the mean: those of the values themselves would lose digits on a long run.
+    centre = float(y.mean())
+    sums = np.concatenate([[0.0], np.cumsum(y - centre)])
+    mean = centre + (sums[last + 1] - sums[first]) / (last + 1 - first)
+    smooth, kept = _series(curve, x, mean), _envelope(y)
+    return Series(curve.name, smooth.x, smooth.y, note=curve.best, raw_x=x[kept], raw_y=y[kept])
 
 
-def _placed(points: Points, scale: Scale, shared: Scale, top: int, height: int) -> tuple[Floats, Floats]:
-    return _across(shared, points.x), top + (1 - scale.place(points.y)) * height
+def _envelope(y: Floats) -> np.ndarray:
+    """Return the places of the lowest and the highest point of each stretch, so that no spike is lost."""
+    if len(y) <= MAX_POINTS:
+        return np.arange(len(y))
+    edges = np.linspace(0, len(y), MAX_POINTS // 2 + 1).astype(int)
+    picks = (np.argmin, np.argmax)
+    return np.unique([first + pick(y[first:last]) for pick in picks for first, last in pairwise(edges)])
 
 
-def _path(across: Floats, down: Floats) -> str:
-    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in zip(across.tolist(), down.tolist(), strict=True))
+def _loss_scale(series: Sequence[Series]) -> Scale:
+    shown = [one.y for one in series if len(one.y)]
+    # A single spike of the raw loss must not press all the rest flat; it is cut off at the edge.
+    shown += [np.quantile(one.raw_y, [0.005, 0.995]) for one in series if one.raw_y is not None]
+    if not shown:
+        return Scale(0.0, 1.0, [])
+    low, high = float(min(map(np.min, shown))), float(max(map(np.max, shown)))
+    if low > 0 and high / low >= _LOG_RATIO:
+        low, high = low / 1.06, high * 1.06
+        return Scale(low, high, _log_ticks(low, high), logarithmic=True)
+    room = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
+    return Scale(low - room, high + room, linear_ticks(low - room, high + room))
 
 
-def _marks(style: Style, across: Floats, down: Floats) -> str:
-    shape = MARK_PATHS[style.mark]
-    return "".join(f"M{x:.1f} {y:.1f}{shape}" for x, y in zip(across.tolist(), down.tolist(), strict=True))
+def _log_ticks(low: float, high: float) -> list[float]:
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for factors in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 6, 8)):
+        ticks = [float(f"{factor * 10.0**power:.12g}") for power in powers for factor in factors]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= 4:
+            return ticks
+    return ticks

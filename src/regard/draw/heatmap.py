@@ -1,24 +1,24 @@
-"""Heat maps, such as where a translation looked: laid out once as plain shapes, then written as SVG.
+"""Heat maps, such as where a translation looked: the numbers, and their layout as a `Scene`.
 
-The picture brings its own background, light or dark as the reader's system asks for; the colours of the cells
-are the same on both. It has no ids: several may stand in one page.
+The colours of the cells are the same on light and dark backgrounds.
 """
 
-import base64
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.draw.colours import Pixels, hexadecimal, ink_on, png, shaded
-from regard.draw.labels import cut, display_width, escaped, percent, printable
-from regard.draw.panels import Floats, number_label
+from regard.draw.colours import Floats, Pixels, hexadecimal, ink_on, shaded
+from regard.draw.labels import cut, display_width, number_label, percent, printable, texts, wrapped
+from regard.draw.png import png
+from regard.draw.scene import TEXT_SIZE, Anchor, Box, Label, Lines, Picture, Scene, Shape, svg
 
-MAX_LABEL_WIDTH = 28  # columns; what is longer stands whole in its title
+MAX_LABEL_WIDTH = 28  # columns; what is longer stands whole in its hint
 MIN_REVERSED_ROWS = 3  # two words that change places are no block yet
 _MAX_CELLS = 10_000  # of a picture; beyond it a rectangle for each would make a file of megabytes
 _MAX_WIDTH = 1400  # maps that would stand further to the right go below
@@ -27,7 +27,7 @@ _MAX_NUMBER_LENGTH = 5  # of a number in a cell
 _MAX_TOLD_ROWS = 60  # of a map in words; nobody listens longer
 
 _MARGIN, _GAP = 24.0, 44.0
-_TITLE_SIZE, _TEXT_SIZE, _SMALL_SIZE = 14.0, 12.0, 10.5
+_TITLE_SIZE, _SMALL_SIZE = 14.0, 10.5
 _TITLE_LINE, _TEXT_LINE = 19.0, 17.0
 _MIN_TEXT_ROOM = 240.0  # for titles and captions of narrow maps
 _CELL_SIZES = ((_MAX_NUMBERED, 36.0), (24, 22.0), (48, 17.0), (90, 14.0))
@@ -40,6 +40,7 @@ _HATCH_STEP = 5.0
 _MAX_HATCHED = 2_000  # cells of a picture with strokes of their own; those of more are part of the picture
 _HATCH_PIXELS = 5  # of a side of a cell then
 
+_Stroke = tuple[tuple[float, float], tuple[float, float]]
 
 MapKind = Literal["weights", "scores", "effects"]
 """Shares between 0 and 1; or numbers below and above 0, of which a higher one means more, or a larger one."""
@@ -134,98 +135,14 @@ def bound_of(charts: Sequence[HeatMap]) -> float:
     return max(sizes, default=0.0) or 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A text; x and y are the point of its baseline that the anchor names."""
-
-    x: float
-    y: float
-    text: str
-    size: float
-    anchor: Literal["start", "middle", "end"] = "start"
-    turn: float = 0.0  # degrees clockwise, around x and y
-    bold: bool = False
-    ink: str | None = None  # None: the colour of text
-    hint: str = ""
+def heat_maps_svg(maps: Sequence[HeatMap], language: str = "en") -> str:
+    """Return one or more heat maps as an SVG document; the language is that of its legend."""
+    return svg(scene(maps, language=language))
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A rectangle of one colour."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    look: Literal["cell", "masked", "track", "bar", "casing", "outline"]
-    fill: str | None = None  # only of a cell
-    hint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Strokes:
-    """Straight strokes, each from x, y by a step to the right and a step down."""
-
-    strokes: list[tuple[float, float, float, float]]
-    look: Literal["grid", "hatch", "minus"]
-    ink: str | None = None  # only of a minus
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A pixel, or a square of pixels, for each cell; where nothing can be looked at, nothing or a hatch."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    pixels: Pixels
-
-
-Shape = Label | Box | Strokes | Picture
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """All shapes of a picture of heat maps, in the order of drawing, and its size in pixels."""
-
-    width: float
-    height: float
-    shapes: list[Shape]
-
-
-_LEGENDS = {
-    "en": {
-        "weights": "weight: the brighter, the more",
-        "scores": "score",
-        "effects": "effect",
-        "signs": "− orange, + purple",
-        "masked": "cannot be looked at",
-        "reversed": "looked at in reverse order",
-        "size": "{title}: {rows} rows, {columns} columns.",
-        "weights seen": "looks most at",
-        "scores seen": "scores highest",
-        "effects seen": "is most moved by",
-        "sure": "probability",
-        "more": "And {count} rows more.",
-        "turned": "From {first} to {last} the columns are looked at in reverse order.",
-    },
-    "ko": {
-        "weights": "가중치: 밝을수록 큽니다",
-        "scores": "점수",
-        "effects": "영향",
-        "signs": "− 주황, + 보라",
-        "masked": "볼 수 없는 자리",
-        "reversed": "반대 순서로 본 구간",
-        "size": "{title}: {rows}행 {columns}열.",
-        "weights seen": "→ 가장 많이 본 곳",
-        "scores seen": "→ 점수가 가장 높은 곳",
-        "effects seen": "→ 영향이 가장 큰 곳",
-        "sure": "확률",
-        "more": "그 밖에 {count}행.",
-        "turned": "{first}부터 {last}까지는 열을 반대 순서로 봅니다.",
-    },
-}
+def heat_maps_png(maps: Sequence[HeatMap]) -> bytes:
+    """Return one or more heat maps as a PNG picture on white, laid out as their SVG is."""
+    return png(scene(maps, max_cells=0))
 
 
 def scene(charts: Sequence[HeatMap], max_cells: int = _MAX_CELLS, language: str = "en") -> Scene:
@@ -235,6 +152,7 @@ def scene(charts: Sequence[HeatMap], max_cells: int = _MAX_CELLS, language: str 
     """
     if not charts:
         raise ValueError("no heat map to draw")
+    words = texts("draw", language)
     bounds = {kind: bound_of([chart for chart in charts if chart.signed == kind]) for kind in (False, True)}
     as_picture = sum(chart.values_TS.size for chart in charts) > max_cells
     shapes: list[Shape] = []
@@ -248,8 +166,15 @@ def scene(charts: Sequence[HeatMap], max_cells: int = _MAX_CELLS, language: str 
             x += block.width + _GAP
         y = grid_y + max(block.foot for block in line) + _GAP / 2
     width = max(width, _MARGIN + _LEGEND_WIDTH)
-    legend, y = _legend(charts, bounds, width, y, _LEGENDS[language])
-    return Scene(math.ceil(width + _MARGIN), math.ceil(y), shapes + legend)
+    legend, y = _legend(charts, bounds, width, y, words)
+    return Scene(
+        "map",
+        math.ceil(width + _MARGIN),
+        math.ceil(y),
+        shapes + legend,
+        ", ".join(chart.title for chart in charts),
+        " ".join(_description(chart, words) for chart in charts),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,148 +196,104 @@ class _Block:
         num_rows, num_columns = chart.values_TS.shape
         longest_side = max(num_rows, num_columns)
         cell = next((size for limit, size in _CELL_SIZES if longest_side <= limit), _SMALLEST_CELL)
-        label_size = min(13.0, cell - 3)
-        left = max((_room(_short(row), label_size) for row in chart.rows), default=0.0) + 8
-        lengths = [_room(_short(column), label_size) for column in chart.columns]
+        size = min(13.0, cell - 3)
+        left = max((_room(_short(row), size) for row in chart.rows), default=0.0) + 8
+        lengths = [_room(_short(column), size) for column in chart.columns]
         ends = [(place + 0.5) * cell + _ACROSS * length for place, length in enumerate(lengths)]
-        width = left + max([num_columns * cell, *(end + 0.5 * label_size for end in ends)])
-        above = max(lengths, default=0.0) * _UP + 0.5 * label_size + 6
+        width = left + max([num_columns * cell, *(end + 0.5 * size for end in ends)])
+        above = max(lengths, default=0.0) * _UP + 0.5 * size + 6
         if chart.probs_T is not None:
             width = max(width, left + num_columns * cell + _STRIP_GAP + _BAR_WIDTH + _PERCENT_WIDTH)
             above = max(above, 20.0)
         title, note = cut(printable(chart.title), 100), cut(printable(chart.note), 300)
+        in_title, in_note = partial(_room, size=_TITLE_SIZE, bold=True), partial(_room, size=TEXT_SIZE)
         width = max(width, _MIN_TEXT_ROOM if title or note else 0.0)
-        words = [_room(word, _TITLE_SIZE, bold=True) for word in title.split(" ")]
-        words += [_room(word, _TEXT_SIZE) for word in note.split(" ")]
-        width = max(width, *words)
-        title_lines = _wrapped(title, _TITLE_SIZE, width, bold=True)
-        note_lines = _wrapped(note, _TEXT_SIZE, width)
-        return cls(
-            chart,
-            cell,
-            label_size,
-            left,
-            head=len(title_lines) * _TITLE_LINE + 4 + above,
-            foot=num_rows * cell + (8 + len(note_lines) * _TEXT_LINE if note else 0),
-            width=width,
-            title=title_lines,
-            note=note_lines,
-        )
+        width = max(width, *map(in_title, title.split(" ")), *map(in_note, note.split(" ")))
+        title_lines = wrapped(title.split(" ") if title else [], width, measure=in_title)
+        note_lines = wrapped(note.split(" ") if note else [], width, measure=in_note)
+        head = len(title_lines) * _TITLE_LINE + 4 + above
+        foot = num_rows * cell + (8 + len(note_lines) * _TEXT_LINE if note else 0)
+        return cls(chart, cell, size, left, head, foot, width, title_lines, note_lines)
 
-    def shapes(self, x: float, y: float, grid_y: float, bound: float, as_picture: bool) -> list[Shape]:
-        """Return the map with its upper left corner at x, y and its first row at grid_y."""
+    def shapes(self, x: float, y: float, grid_y: float, bound: float, as_picture: bool) -> Iterator[Shape]:
+        """Yield the map with its upper left corner at x, y and its first row at grid_y."""
         chart, cell, size = self.chart, self.cell, self.label_size
         num_rows, num_columns = chart.values_TS.shape
-        grid_x = x + self.left
-        bottom = grid_y + num_rows * cell
+        grid_x, bottom = x + self.left, grid_y + num_rows * cell
         drop = 0.35 * size  # from the middle of a line to its baseline
-        shapes: list[Shape] = [
-            Label(x, y + (place + 0.75) * _TITLE_LINE, line, _TITLE_SIZE, bold=True)
-            for place, line in enumerate(self.title)
-        ]
-        shapes += [
-            Label(grid_x - 8, grid_y + (place + 0.5) * cell + drop, _short(row), size, "end", hint=_hint(row))
-            for place, row in enumerate(chart.rows)
-        ]
-        shapes += [
-            Label(
-                grid_x + (place + 0.5) * cell + drop,
-                grid_y - 6,
-                _short(column),
-                size,
-                turn=_TURN,
-                hint=_hint(column),
-            )
-            for place, column in enumerate(chart.columns)
-        ]
+        for place, line in enumerate(self.title):
+            yield Label(x, y + (place + 0.75) * _TITLE_LINE, line, _TITLE_SIZE, look="bold")
+        for place, name in enumerate(chart.rows):
+            middle = grid_y + (place + 0.5) * cell
+            yield Label(grid_x - 8, middle + drop, _short(name), size, "end", hint=_hint(name))
+        for place, name in enumerate(chart.columns):
+            middle = grid_x + (place + 0.5) * cell
+            yield Label(middle + drop, grid_y - 6, _short(name), size, turn=_TURN, hint=_hint(name))
         if num_rows and num_columns:
-            shapes += self._cells(grid_x, grid_y, bound, as_picture)
+            yield from self._cells(grid_x, grid_y, bound, as_picture)
         for block in reversed_blocks(chart):
             corner = grid_x + block.first_column * cell, grid_y + block.first_row * cell
             sides = (block.end_column - block.first_column) * cell, (block.end_row - block.first_row) * cell
-            shapes += _outline(*corner, *sides)
-        shapes += self._strip(grid_x + num_columns * cell + _STRIP_GAP * bool(num_columns), grid_y)
-        shapes += [
-            Label(x, bottom + 8 + (place + 0.75) * _TEXT_LINE, line, _TEXT_SIZE)
-            for place, line in enumerate(self.note)
-        ]
-        return shapes
+            yield from _outline(*corner, *sides)
+        yield from self._strip(grid_x + num_columns * cell + _STRIP_GAP * bool(num_columns), grid_y)
+        for place, line in enumerate(self.note):
+            yield Label(x, bottom + 8 + (place + 0.75) * _TEXT_LINE, line)
 
-    def _cells(self, x: float, y: float, bound: float, as_picture: bool) -> list[Shape]:
+    def _cells(self, x: float, y: float, bound: float, as_picture: bool) -> Iterator[Shape]:
         chart, cell = self.chart, self.cell
         values_TS = chart.values_TS
         num_rows, num_columns = values_TS.shape
+        right, bottom = x + num_columns * cell, y + num_rows * cell
         colours_TS3 = shaded(values_TS, bound, chart.signed)
         masked_TS = np.isnan(values_TS)
         hatch_in_picture = as_picture and masked_TS.sum() > _MAX_HATCHED
         if as_picture:
             pixels = _pixels(colours_TS3, masked_TS, hatch_in_picture)
-            shapes: list[Shape] = [Picture(x, y, num_columns * cell, num_rows * cell, pixels)]
+            yield Picture(x, y, right - x, bottom - y, pixels)
         else:
-            shapes = [
-                Box(
-                    x + column * cell,
-                    y + row * cell,
-                    cell,
-                    cell,
-                    "masked" if masked_TS[row, column] else "cell",
-                    None if masked_TS[row, column] else hexadecimal(colours_TS3[row, column]),
-                    _cell_hint(chart, row, column),
-                )
-                for row in range(num_rows)
-                for column in range(num_columns)
-            ]
-        grid: list[tuple[float, float, float, float]] = []
+            for row, column in np.ndindex(num_rows, num_columns):
+                corner, hint = (x + column * cell, y + row * cell), _cell_hint(chart, row, column)
+                if masked_TS[row, column]:
+                    yield Box(*corner, cell, cell, "masked", hint=hint)
+                else:
+                    yield Box(*corner, cell, cell, "cell", hexadecimal(colours_TS3[row, column]), hint)
+        hatched = np.argwhere(masked_TS & (not hatch_in_picture))
+        strokes = [one for row, column in hatched for one in _hatch(x + column * cell, y + row * cell, cell)]
+        yield Lines(strokes, "hatch")
         if cell > _SMALLEST_CELL:
-            grid += [(x, y + row * cell, num_columns * cell, 0.0) for row in range(num_rows + 1)]
-            grid += [(x + column * cell, y, 0.0, num_rows * cell) for column in range(num_columns + 1)]
-        hatch = [
-            stroke
-            for row, column in np.argwhere(masked_TS & (not hatch_in_picture))
-            for stroke in _hatch(x + column * cell, y + row * cell, cell)
-        ]
-        shapes += [Strokes(hatch, "hatch"), Strokes(grid, "grid")]
+            grid = [((x, y + row * cell), (right, y + row * cell)) for row in range(num_rows + 1)]
+            across = [x + column * cell for column in range(num_columns + 1)]
+            yield Lines([*grid, *(((one, y), (one, bottom)) for one in across)], "gap")
         if max(num_rows, num_columns) <= _MAX_NUMBERED:
-            return shapes + [
-                Label(
-                    x + (column + 0.5) * cell,
-                    y + (row + 0.5) * cell + 0.35 * _SMALL_SIZE,
-                    text,
-                    _SMALL_SIZE,
-                    "middle",
-                    ink=ink_on(colours_TS3[row, column]),
-                )
-                for row, column in np.argwhere(~masked_TS)
-                if (text := _number(float(values_TS[row, column]), chart.signed, bound))
-            ]
+            for row, column in np.argwhere(~masked_TS):
+                place = x + (column + 0.5) * cell, y + (row + 0.5) * cell + 0.35 * _SMALL_SIZE
+                ink = ink_on(colours_TS3[row, column])
+                if text := _number(float(values_TS[row, column]), chart.signed, bound):
+                    yield Label(*place, text, _SMALL_SIZE, "middle", look="number", ink=ink)
+            return
         # Where there is no room for numbers a stroke tells the negative ones, also in a print without colour.
-        below = np.argwhere(np.nan_to_num(values_TS) < -bound / 10)
-        for ink in ("#000000", "#ffffff"):
-            minuses = [
-                (x + (column + 0.3) * cell, y + (row + 0.5) * cell, 0.4 * cell, 0.0)
-                for row, column in below
-                if ink_on(colours_TS3[row, column]) == ink
-            ]
-            shapes += [Strokes(minuses, "minus", ink)]
-        return shapes
+        minuses: dict[str, list[_Stroke]] = {}
+        for row, column in np.argwhere(np.nan_to_num(values_TS) < -bound / 10):
+            begin, middle = x + (column + 0.3) * cell, y + (row + 0.5) * cell
+            strokes = minuses.setdefault(ink_on(colours_TS3[row, column]), [])
+            strokes.append(((begin, middle), (begin + 0.4 * cell, middle)))
+        for ink, strokes in minuses.items():
+            yield Lines(strokes, "minus", ink)
 
-    def _strip(self, x: float, y: float) -> list[Shape]:
-        """Return how sure the model was of each row, as bars with their numbers."""
+    def _strip(self, x: float, y: float) -> Iterator[Shape]:
+        """Yield how sure the model was of each row, as bars with their numbers."""
         if self.chart.probs_T is None:
-            return []
-        shapes: list[Shape] = [Label(x, y - 7, "probability", _SMALL_SIZE)]
-        thick = min(8.0, 0.5 * self.cell)
+            return
+        yield Label(x, y - 7, "probability", _SMALL_SIZE)
+        thick, size = min(8.0, 0.5 * self.cell), min(_SMALL_SIZE, self.label_size)
         for place, (row, prob) in enumerate(zip(self.chart.rows, self.chart.probs_T, strict=True)):
             middle = y + (place + 0.5) * self.cell
             known = min(1.0, max(0.0, prob)) if math.isfinite(prob) else 0.0
-            hint = f"{row}: {percent(prob)}"
-            size = min(_SMALL_SIZE, self.label_size)
-            shapes += [
-                Box(x, middle - thick / 2, _BAR_WIDTH, thick, "track"),
-                Box(x, middle - thick / 2, known * _BAR_WIDTH, thick, "bar", hint=hint),
-                Label(x + _BAR_WIDTH + 6, middle + 0.35 * size, percent(prob), size),
-            ]
-        return shapes
+            yield Box(x, middle - thick / 2, _BAR_WIDTH, thick, "track")
+            yield Box(
+                x, middle - thick / 2, known * _BAR_WIDTH, thick, "prob", hint=f"{row}: {percent(prob)}"
+            )
+            yield Label(x + _BAR_WIDTH + 6, middle + 0.35 * size, percent(prob), size)
 
 
 def _lines(blocks: list[_Block]) -> list[list[_Block]]:
@@ -433,52 +314,43 @@ def _legend(
 ) -> tuple[list[Shape], float]:
     """Return what explains the colours and signs that occur, and where it ends."""
     drawn = [chart for chart in charts if chart.values_TS.size]
-    kinds: list[Literal["amounts", "effects", "masked", "reversed"]] = []
-    kinds += ["amounts"] * any(not chart.signed for chart in drawn)
-    kinds += ["effects"] * any(chart.signed for chart in drawn)
-    kinds += ["masked"] * any(np.isnan(chart.values_TS).any() for chart in drawn)
-    kinds += ["reversed"] * any(reversed_blocks(chart) for chart in drawn)
+    signed = ", ".join(sorted({words[chart.kind] for chart in drawn if chart.signed}))
+    entries = {
+        "weights": any(not chart.signed for chart in drawn),
+        "signs": bool(signed),
+        "masked": any(np.isnan(chart.values_TS).any() for chart in drawn),
+        "reversed": any(reversed_blocks(chart) for chart in drawn),
+    }
     shapes: list[Shape] = []
     x = _MARGIN
-    for kind in kinds:
+    for key in (key for key, occurs in entries.items() if occurs):
         if x > _MARGIN and x + _LEGEND_WIDTH > right:
             x, y = _MARGIN, y + _LEGEND_HEIGHT + 6
-        if kind == "amounts":
-            shapes += _colour_bar(x, y, words["weights"], bounds[False], signed=False)
-        elif kind == "effects":
-            what = ", ".join(sorted({words[chart.kind] for chart in drawn if chart.signed}))
-            shapes += _colour_bar(x, y, f"{what}: {words['signs']}", bounds[True], signed=True)
-        elif kind == "masked":
-            shapes += [
-                Label(x, y + 10, words["masked"], _SMALL_SIZE),
-                Box(x, y + 18, 20, 10, "masked"),
-                Strokes([*_hatch(x, y + 18, 10), *_hatch(x + 10, y + 18, 10)], "hatch"),
-            ]
-        else:
-            shapes += [Label(x, y + 10, words["reversed"], _SMALL_SIZE)]
+        text = f"{signed}: {words[key]}" if key == "signs" else words[key]
+        shapes.append(Label(x, y + 10, text, _SMALL_SIZE))
+        if key == "masked":
+            strokes = [*_hatch(x, y + 18, 10), *_hatch(x + 10, y + 18, 10)]
+            shapes += [Box(x, y + 18, 20, 10, "masked"), Lines(strokes, "hatch")]
+        elif key == "reversed":
             shapes += _outline(x + 2, y + 18, 20, 10)
+        else:
+            shapes += _colour_bar(x, y + 18, bounds[key == "signs"], signed=key == "signs")
         x += _LEGEND_WIDTH + _LEGEND_GAP
-    return shapes, y + (_LEGEND_HEIGHT + 12 if kinds else 0)
+    return shapes, y + (_LEGEND_HEIGHT + 12 if shapes else 0)
 
 
-def _colour_bar(x: float, y: float, text: str, bound: float, signed: bool) -> list[Shape]:
+def _colour_bar(x: float, y: float, bound: float, signed: bool) -> Iterator[Shape]:
     num_steps, wide = 45, 180.0
     low = -bound if signed else 0.0
-    colours = shaded(np.linspace(low, bound, num_steps), bound, signed)
     step = wide / num_steps
-    shapes: list[Shape] = [Label(x, y + 10, text, _SMALL_SIZE)]
-    # Each lies a little over the one before it, or thin lines of paper would be seen between them.
-    shapes += [
-        Box(
-            x + place * step, y + 18, step + (0.5 if place < num_steps - 1 else 0), 10, "cell", hexadecimal(c)
-        )
-        for place, c in enumerate(colours)
-    ]
-    anchors: tuple[Literal["start", "middle", "end"], ...] = ("start", "middle", "end")
+    for place, colour in enumerate(shaded(np.linspace(low, bound, num_steps), bound, signed)):
+        # Each lies a little over the one before it, or thin lines of paper would be seen between them.
+        over = 0.5 if place < num_steps - 1 else 0
+        yield Box(x + place * step, y, step + over, 10, "cell", hexadecimal(colour))
+    anchors: tuple[Anchor, ...] = ("start", "middle", "end")
     for share, anchor in zip((0.0, 0.5, 1.0), anchors, strict=True):
         number = number_label(float(f"{low + share * (bound - low):.3g}")).replace("-", "−")
-        shapes.append(Label(x + share * wide, y + 41, number, _SMALL_SIZE, anchor))
-    return shapes
+        yield Label(x + share * wide, y + 23, number, _SMALL_SIZE, anchor)
 
 
 def _outline(x: float, y: float, width: float, height: float) -> list[Shape]:
@@ -498,15 +370,12 @@ def _pixels(colours_TS3: Pixels, masked_TS: NDArray[np.bool_], hatched: bool) ->
     return pixels
 
 
-def _hatch(x: float, y: float, side: float) -> list[tuple[float, float, float, float]]:
+def _hatch(x: float, y: float, side: float) -> list[_Stroke]:
     """Return strokes from lower left to upper right over a square, in the same steps in all of them."""
     num = max(1, round(side / _HATCH_STEP))
-    step = side / num
-    first_half = [(x, y + place * step, place * step, -place * step) for place in range(1, num + 1)]
-    second_half = [
-        (x + place * step, y + side, side - place * step, place * step - side) for place in range(1, num)
-    ]
-    return first_half + second_half
+    steps = [place * side / num for place in range(num + 1)]
+    upper = [((x, y + step), (x + step, y)) for step in steps[1:]]
+    return upper + [((x + step, y + side), (x + side, y + step)) for step in steps[1:-1]]
 
 
 def _short(name: str) -> str:
@@ -519,9 +388,8 @@ def _hint(name: str) -> str:
 
 def _cell_hint(chart: HeatMap, row: int, column: int) -> str:
     value = float(chart.values_TS[row, column])
-    number = (
-        "cannot be looked at" if math.isnan(value) else f"{value:+.3f}" if chart.signed else f"{value:.3f}"
-    )
+    number = f"{value:+.3f}" if chart.signed else f"{value:.3f}"
+    number = "cannot be looked at" if math.isnan(value) else number
     return f"{chart.rows[row]} → {chart.columns[column]}: {number}"
 
 
@@ -536,71 +404,20 @@ def _number(value: float, signed: bool, bound: float) -> str:
 
 def _room(text: str, size: float, bold: bool = False) -> float:
     """Return how wide a text is at most in the type of the picture, whose font is not known."""
-    ems = sum(
-        1.08 if display_width(letter) == 2 else 0.0 if not display_width(letter) else _ems(letter)
-        for letter in text
-    )
-    return ems * size * (1.1 if bold else 1.0)
+    return sum(map(_ems, text)) * size * (1.1 if bold else 1.0)
 
 
 def _ems(letter: str) -> float:
+    if display_width(letter) != 1:
+        return 1.08 if display_width(letter) else 0.0
     if letter in "mwMW@%—…→�" or ord(letter) >= 0x0590:  # beyond Latin, Greek and Cyrillic scripts
         return 1.0
     return 0.8 if letter.isupper() else 0.4 if letter in "iljtfr.,:;'|!()[] " else 0.65
 
 
-def _wrapped(text: str, size: float, room: float, bold: bool = False) -> list[str]:
-    lines: list[str] = []
-    for word in text.split(" ") if text else []:
-        if lines and _room(f"{lines[-1]} {word}", size, bold) <= room:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return lines
-
-
-_STYLE = """\
-.regard-map { color: #1b1f24; font-family: system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', 'Noto Sans KR', \
-'Apple SD Gothic Neo', 'Malgun Gothic', NanumGothic, sans-serif; }
-.regard-map text { fill: currentColor; }
-.regard-map .paper, .regard-map .masked { fill: #ffffff; }
-.regard-map .bold { font-weight: 600; }
-.regard-map .number { pointer-events: none; }
-.regard-map .grid { stroke: #ffffff; stroke-opacity: 0.22; pointer-events: none; }
-.regard-map .hatch { stroke: currentColor; stroke-opacity: 0.35; pointer-events: none; }
-.regard-map .minus { stroke-width: 1.2; pointer-events: none; }
-.regard-map .track { fill: currentColor; fill-opacity: 0.12; }
-.regard-map .bar { fill: currentColor; fill-opacity: 0.6; }
-.regard-map .casing { fill: none; stroke: #ffffff; stroke-width: 4.5; pointer-events: none; }
-.regard-map .outline { fill: none; stroke: #d55e00; stroke-width: 2.2; pointer-events: none; }
-.regard-map image { image-rendering: pixelated; }
-@media (prefers-color-scheme: dark) {
-  .regard-map { color: #e6e9ec; }
-  .regard-map .paper, .regard-map .masked { fill: #14171a; }
-}"""
-
-
-def heat_maps_svg(maps: Sequence[HeatMap], language: str = "en") -> str:
-    """Return one or more heat maps as an SVG document; the language is that of its legend."""
-    laid_out = scene(maps, language=language)
-    size = f'width="{laid_out.width:.0f}" height="{laid_out.height:.0f}"'
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="regard-map" role="img" {size} '
-            f'viewBox="0 0 {laid_out.width:.0f} {laid_out.height:.0f}">',
-            f"<title>{escaped(', '.join(chart.title for chart in maps))}</title>",
-            f"<desc>{escaped(' '.join(_description(chart, _LEGENDS[language]) for chart in maps))}</desc>",
-            f"<style>{_STYLE}</style>",
-            f'<rect class="paper" {size}/>',
-            *filter(None, map(_element, laid_out.shapes)),
-            "</svg>\n",
-        ]
-    )
-
-
 def _description(chart: HeatMap, words: Mapping[str, str]) -> str:
-    """Return a map in words, for who hears it."""
-    said = [words["size"].format(title=chart.title, rows=len(chart.rows), columns=len(chart.columns))]
+    """Return a map in words, for screen readers."""
+    said = [words["map"].format(title=chart.title, rows=len(chart.rows), columns=len(chart.columns))]
     for place, (row, top) in enumerate(zip(chart.rows[:_MAX_TOLD_ROWS], chart.top_T, strict=False)):
         seen = ""
         if top is not None:
@@ -616,55 +433,3 @@ def _description(chart: HeatMap, words: Mapping[str, str]) -> str:
         for block in reversed_blocks(chart)
     ]
     return " ".join([*said, chart.note])
-
-
-def _element(shape: Shape) -> str:
-    match shape:
-        case Label():
-            return _text(shape)
-        case Box():
-            fill = f' fill="{shape.fill}"' if shape.fill else ""
-            return _hinted(f"rect {_frame(shape)}{_look(shape.look)}{fill}", shape.hint)
-        case Strokes():
-            path = "".join(
-                f"M{_digits(x)} {_digits(y)}l{_digits(right)} {_digits(down)}"
-                for x, y, right, down in shape.strokes
-            )
-            ink = f' stroke="{shape.ink}"' if shape.ink else ""
-            return f'<path{_look(shape.look)} d="{path}"{ink}/>' if path else ""
-        case Picture():
-            data = base64.b64encode(png(shape.pixels)).decode()
-            return f'<image {_frame(shape)} preserveAspectRatio="none" href="data:image/png;base64,{data}"/>'
-
-
-def _text(label: Label) -> str:
-    x, y = _digits(label.x), _digits(label.y)
-    attributes = f'x="{x}" y="{y}" font-size="{label.size:g}"'
-    if label.anchor != "start":
-        attributes += f' text-anchor="{label.anchor}"'
-    if label.turn:
-        attributes += f' transform="rotate({label.turn:g} {x} {y})"'
-    if label.ink:
-        # As a style: the rule for all texts is stronger than an attribute.
-        attributes += f' class="number" style="fill: {label.ink}"'
-    if label.bold:
-        attributes += ' class="bold"'
-    hint = f"<title>{escaped(label.hint)}</title>" if label.hint else ""
-    return f"<text {attributes}>{hint}{escaped(label.text)}</text>"
-
-
-def _hinted(tag: str, hint: str) -> str:
-    return f"<{tag}><title>{escaped(hint)}</title></rect>" if hint else f"<{tag}/>"
-
-
-def _frame(shape: Box | Picture) -> str:
-    x, y, width, height = map(_digits, (shape.x, shape.y, shape.width, shape.height))
-    return f'x="{x}" y="{y}" width="{width}" height="{height}"'
-
-
-def _look(look: str) -> str:
-    return "" if look == "cell" else f' class="{look}"'
-
-
-def _digits(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")

@@ -1,8 +1,13 @@
 """Texts that stand beside numbers: safe to show, measured, cut to fit; and numbers made readable."""
 
+import json
 import math
 import unicodedata
+from collections.abc import Callable, Iterable
+from functools import cache
 from html import escape
+from pathlib import Path
+from typing import Any
 
 from regard.text.scripts import character_width
 
@@ -93,13 +98,41 @@ def percent(prob: float) -> str:
     return f"{100 * prob:.0f} %" if math.isfinite(prob) else ""
 
 
+def number_label(value: float) -> str:
+    """Return a number as it is written at an axis: `12,000`, `0.25`, `1e+09`."""
+    return f"{value:,.0f}" if value == round(value) and abs(value) < 1e9 else f"{value:.6g}"
+
+
+def wrapped(
+    parts: Iterable[str],
+    width: float,
+    gap: str = " ",
+    indent: str = "",
+    measure: Callable[[str], float] = display_width,
+) -> list[str]:
+    """Return words, or other parts, in lines as wide as this at most; lines after the first are indented.
+
+    A part that is too wide for a line by itself is cut. Widths are columns, or whatever `measure` returns.
+    """
+    lines: list[str] = []
+    for part in parts:
+        if lines and measure(f"{lines[-1]}{gap}{part}") <= width:
+            lines[-1] += f"{gap}{part}"
+        else:
+            lines.append(cut(f"{indent}{part}" if lines else part, int(width)))
+    return lines
+
+
 def folded(line: str, width: int) -> list[str]:
     """Return the line, broken between words where it is too wide; what follows is set in."""
-    lines: list[str] = []
     start = line[: len(line) - len(line.lstrip(" "))]
-    for word in line.strip(" ").split(" "):
-        if lines and display_width(lines[-1]) + 1 + display_width(word) <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(cut(f"  {word}" if lines else f"{start}{word}", width))
-    return lines
+    first, *others = line.strip(" ").split(" ")
+    return wrapped([start + first, *others], width, indent="  ")
+
+
+@cache
+def texts(room: str, language: str) -> dict[str, Any]:
+    """Return the texts of a room of the package in a language, from `texts.en.json` or `texts.ko.json`."""
+    file = Path(__file__).parents[1] / room / f"texts.{language}.json"
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found

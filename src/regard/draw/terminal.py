@@ -2,7 +2,6 @@
 
 import math
 import re
-import string
 import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -11,10 +10,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from regard.draw.colours import nearest_of_256, shaded
+from regard.draw.colours import Floats, nearest_of_256, shaded
 from regard.draw.heatmap import HeatMap, bound_of
-from regard.draw.labels import cut, display_width, pad_left, pad_right, percent, printable
-from regard.draw.panels import Floats
+from regard.draw.labels import cut, display_width, pad_left, pad_right, percent, printable, wrapped
 
 Colour = Literal["none", "256", "full"]
 
@@ -25,7 +23,6 @@ USUAL_WIDTH = 100
 _SHADES = " ░▒▓█"
 _SHADE_LIMITS = (0.08, 0.2, 0.4, 0.7)
 _CELL_WIDTH = 2
-_COLUMN_NAMES = "123456789" + string.ascii_letters  # numbers of two digits would run into each other
 _LABEL_SHARE = 3  # the labels of rows take at most one column in so many
 _MAX_NAME_LETTERS = 12  # of a name that stands upright
 _SURE = " prob"  # heads the column of probabilities, which is as wide
@@ -35,31 +32,6 @@ _FAINTEST_INK = 0.45  # of the way from the colour of 0 to that of the largest v
 _RESET = "\x1b[0m"
 _ESCAPE = re.compile("\x1b\\[[0-9;]*m")
 _BARS = "▁▂▃▄▅▆▇█"
-
-
-def heat_map(weights_TS: ArrayLike, rows: Sequence[str], columns: Sequence[str], width: int) -> list[str]:
-    """Return the lines of a heat map: target pieces down, source pieces across, the darker the more weight.
-
-    The line below the map names the columns 1 to 9, a to z, A to Z, one character each, and the lines after
-    it say which name is which piece. No line is wider than `width`; columns that do not fit are left out,
-    with `…`.
-    """
-    weights = np.asarray(weights_TS, dtype=float)
-    if weights.shape != (len(rows), len(columns)):
-        raise ValueError(f"weights of shape {weights.shape} for {len(rows)} rows and {len(columns)} columns")
-    labels, label_width = _row_labels(rows, width)
-    num_fitting = max(0, (width - label_width - 1) // _CELL_WIDTH)
-    num_shown = len(columns) if len(columns) <= num_fitting else max(0, num_fitting - 1)
-    if not len(rows) or not num_shown:
-        return []
-    more = "…" if num_shown < len(columns) else ""
-    lines = [
-        f"{label} {_cells(weights_S[:num_shown])}{more}"
-        for label, weights_S in zip(labels, weights, strict=True)
-    ]
-    names = "".join(f"{_column_name(place):<{_CELL_WIDTH}}" for place in range(num_shown))
-    lines.append(f"{' ' * label_width} {names}{more}")
-    return lines + _key(columns[:num_shown], more, width)
 
 
 def _row_labels(rows: Sequence[str], width: int) -> tuple[list[str], int]:
@@ -74,40 +46,17 @@ def _shades(shares_S: Floats) -> list[str]:
     return [_SHADES[place] for place in places]
 
 
-def _cells(weights_S: Floats) -> str:
-    return "".join(shade * _CELL_WIDTH for shade in _shades(weights_S))
-
-
-def _column_name(place: int) -> str:
-    return _COLUMN_NAMES[place] if place < len(_COLUMN_NAMES) else "·"
-
-
-def _key(columns: Sequence[str], more: str, width: int) -> list[str]:
-    """Return `1 le  2 chat  3 dort`, broken into lines where it must be."""
-    entries = [f"{_column_name(place)} {printable(column)}" for place, column in enumerate(columns)]
-    return _flowing([*entries, more] if more else entries, width)
-
-
-def _flowing(entries: Sequence[str], width: int) -> list[str]:
-    lines: list[str] = []
-    for entry in entries:
-        entry = cut(entry, width)
-        if lines and display_width(lines[-1]) + 2 + display_width(entry) <= width:
-            lines[-1] += f"  {entry}"
-        else:
-            lines.append(entry)
-    return lines
-
-
-def heat_map_lines(chart: HeatMap, width: int, colour: Colour = "none") -> list[str]:
+def heat_map_lines(
+    chart: HeatMap, width: int, colour: Colour = "none", max_letters: int = _MAX_NAME_LETTERS
+) -> list[str]:
     """Return the lines of a heat map with its title, names upright above its columns, and its caption.
 
-    No line is wider than `width`. Columns that do not fit follow in blocks below, each with the rows that
-    look there, the first also with those that look nowhere; where not even one column fits there is a line
-    that says so. Colour only adds to the shades, it never tells more than they do; effects carry their sign,
-    as shares of the largest one, which is written below.
+    No line is wider than `width`, no name higher than `max_letters`. Columns that do not fit follow in blocks
+    below, each with the rows that look there, the first also with those that look nowhere; where not even one
+    column fits there is a line that says so. Colour only adds to the shades, it never tells more than they
+    do; effects carry their sign, as shares of the largest one, which is written below.
     """
-    lines = [cut(printable(chart.title), width)]
+    lines = [cut(printable(chart.title), width)] if chart.title else []
     labels, label_width = _row_labels(chart.rows, width)
     room = width - label_width - 1
     narrowest = _CELL_WIDTH if chart.columns else 0
@@ -125,14 +74,12 @@ def heat_map_lines(chart: HeatMap, width: int, colour: Colour = "none") -> list[
         bound = bound_of([chart])
         inked_TS = np.abs(np.nan_to_num(chart.values_TS)) >= _SHADE_LIMITS[0] * bound
         num_blocks = math.ceil(num_columns / num_fitting)
-        block_size = math.ceil(
-            num_columns / num_blocks
-        )  # of much the same width, rather than a narrow last one
+        block_size = math.ceil(num_columns / num_blocks)  # about the same in all, not a narrow last one
         for first in range(0, num_columns, block_size):
             end = min(first + block_size, num_columns)
             if num_blocks > 1:
                 lines.append(cut(f"columns {first + 1}-{end}", width))
-            names = _upright(chart.columns[first:end])
+            names = _upright(chart.columns[first:end], max_letters)
             lines += [margin + line for line in names[:-1]]
             lines.append(margin + names[-1] + sure)
             shown_T = inked_TS[:, first:end].any(axis=1) | (first == 0) & ~inked_TS.any(axis=1)
@@ -142,14 +89,15 @@ def heat_map_lines(chart: HeatMap, width: int, colour: Colour = "none") -> list[
         if chart.signed:
             lines.append(cut(f"largest {chart.kind.removesuffix('s')} {bound:.3g}", width))
     # Below the map, not beside it: a long caption would keep other maps from standing beside this one.
-    lines += _flowing_words(chart.note, min(width, max(_CAPTION_WIDTH, *map(_visible_width, lines))))
+    widest = max(_CAPTION_WIDTH, *map(_visible_width, lines), 0)
+    lines += wrapped(printable(chart.note).split(), min(width, widest))
     return [line.rstrip(" ") for line in lines]
 
 
 def shades_legend(width: int) -> list[str]:
     """Return what the shades of `heat_map_lines` mean, for once below all maps."""
     entries = [f"{shade} from {limit:g}" for shade, limit in zip(_SHADES[1:], _SHADE_LIMITS, strict=True)]
-    return _flowing([*entries, "of 1, or of the largest number"], width)
+    return wrapped([*entries, "of 1, or of the largest number"], width, gap="  ")
 
 
 def side_by_side(blocks: Sequence[list[str]], width: int) -> list[str]:
@@ -186,22 +134,10 @@ def _visible_width(line: str) -> int:
     return display_width(_ESCAPE.sub("", line))
 
 
-def _flowing_words(text: str, width: int) -> list[str]:
-    lines: list[str] = []
-    for word in printable(text).split():
-        if lines and display_width(lines[-1]) + 1 + display_width(word) <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(cut(word, width))
-    return lines
-
-
-def _upright(columns: Sequence[str]) -> list[str]:
+def _upright(columns: Sequence[str], max_letters: int) -> list[str]:
     """Return the lines in which each name runs downwards and ends just above its column."""
     names = [list(_letters(printable(column))) for column in columns]
-    names = [
-        name if len(name) <= _MAX_NAME_LETTERS else [*name[: _MAX_NAME_LETTERS - 1], "…"] for name in names
-    ]
+    names = [name if len(name) <= max_letters else [*name[: max_letters - 1], "…"] for name in names]
     height = max(1, *map(len, names))
     padded = [[""] * (height - len(name)) + name for name in names]
     return ["".join(pad_right(letter, _CELL_WIDTH) for letter in line) for line in zip(*padded, strict=True)]

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from regard.draw.charts import Series, bar_chart_svg, line_chart_svg
+from regard.draw.charts import Series, bar_chart, categories, line_chart
 from regard.draw.heatmap import heat_maps_svg
 from regard.draw.labels import escaped
 from regard.draw.pages import report_fragment, report_page
+from regard.draw.scene import svg
 from regard.evaluation.document import Evaluation, System
 from regard.evaluation.examples import choose
 from regard.evaluation.scores import MEASURE_LABELS, Interval
@@ -53,21 +54,13 @@ def summary(evaluation: Evaluation) -> list[str]:
 def length_chart(evaluation: Evaluation) -> str:
     """Return the figure of Bahdanau et al. 2015: BLEU by length of the source, a line for each system."""
     bins = evaluation.systems[0].by_length
-    return line_chart_svg(
-        [
-            _series(
-                system,
-                [one.bleu for one in system.by_length],
-                [one.interval for one in system.by_length],
-            )
-            for system in evaluation.systems
-        ],
-        "BLEU by length of the source",
-        "words in the source",
-        "BLEU",
-        [one.label for one in bins],
-        [f"n = {one.num_sentences:,}" for one in bins],
-    )
+    series = [
+        _series(system, [one.bleu for one in system.by_length], [one.interval for one in system.by_length])
+        for system in evaluation.systems
+    ]
+    notes = [f"n = {one.num_sentences:,}" for one in bins]
+    axis = categories("words in the source", [one.label for one in bins], notes)
+    return svg(line_chart(series, "BLEU by length of the source", "BLEU", axis))
 
 
 def frequency_chart(evaluation: Evaluation) -> str:
@@ -77,14 +70,9 @@ def frequency_chart(evaluation: Evaluation) -> str:
         _series(system, [one.f for one in system.by_frequency], [one.interval for one in system.by_frequency])
         for system in evaluation.systems
     ]
-    return bar_chart_svg(
-        series,
-        "F-measure of words by how often they occur",
-        f"occurrences of a word in {evaluation.counted}",
-        "F-measure",
-        [one.label for one in bins],
-        [f"{one.num_reference_words:,} words" for one in bins],
-    )
+    notes = [f"{one.num_reference_words:,} words" for one in bins]
+    axis = categories(f"occurrences of a word in {evaluation.counted}", [one.label for one in bins], notes)
+    return svg(bar_chart(series, "F-measure of words by how often they occur", "F-measure", axis))
 
 
 def _series(system: System, values: Sequence[float], intervals: Sequence[Interval | None]) -> Series:

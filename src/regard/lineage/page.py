@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from regard.draw.charts import Series, line_chart_svg
+from regard.draw.charts import Series, categories, line_chart
 from regard.draw.heatmap import heat_maps_svg
 from regard.draw.labels import display_width, escaped, pad_left, pad_right, printable
 from regard.draw.pages import report_fragment, report_page
+from regard.draw.scene import svg
 from regard.evaluation.tables import signature_lines
 from regard.lineage.document import Climbed, Lineage, Step
 from regard.lineage.wording import LANGUAGES, WORDS, is_shown, one_line, ranged, share, summary
@@ -70,15 +71,9 @@ def length_chart(lineage: Lineage, language: str) -> str:
                 f"BLEU {system.scores['bleu'].value:.1f}",
             )
         )
-    return line_chart_svg(
-        series,
-        words["lengths"],
-        words["words"],
-        "BLEU",
-        [one.label for one in bins],
-        [f"n = {one.num_sentences:,}" for one in bins],
-        language,
-    )
+    notes = [f"n = {one.num_sentences:,}" for one in bins]
+    axis = categories(words["words"], [one.label for one in bins], notes, language)
+    return svg(line_chart(series, words["lengths"], "BLEU", axis))
 
 
 def markdown(lineage: Lineage, language: str) -> str:

@@ -15,10 +15,9 @@ from pydantic import ValidationError
 from regard.alignment.links import to_words
 from regard.contract import Floats
 from regard.design import Kind
-from regard.draw.heatmap import HeatMap, heat_maps_svg
+from regard.draw.heatmap import HeatMap, heat_maps_png, heat_maps_svg
 from regard.draw.labels import printable
 from regard.draw.notebook import mime_bundle
-from regard.draw.plots import heat_maps_png
 from regard.draw.terminal import USUAL_WIDTH, Colour, heat_map_lines
 from regard.errors import ConfigError, OutputError, TraceError
 from regard.files import writing

@@ -23,8 +23,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from regard.draw.heatmap import HeatMap
 from regard.draw.labels import cut, display_width, duration, pad_right, perplexity, printable
-from regard.draw.terminal import heat_map, sparkline
+from regard.draw.terminal import heat_map_lines, sparkline
 
 _LINE_EVERY_SECONDS = 30.0
 _REFRESH_EVERY_SECONDS = 0.25
@@ -318,10 +319,7 @@ def _probe_rows(validation: Validation, width: int, room: int) -> list[Text]:
         ("translation", validation.translation),
     )
     rows = [_row(label, printable(text), width) for label, text in texts]
-    lines: list[str] = []
-    if np.size(validation.attention_TS):
-        lines = heat_map(validation.attention_TS, validation.pieces, validation.source_pieces, width)
-        lines = _shortened(lines, len(validation.pieces), room - len(rows))
+    lines = _map_lines(validation, width, room - len(rows)) if np.size(validation.attention_TS) else []
     drawn = [Text(line, no_wrap=True) for line in lines]
     # Blank rows between the parts, if the rest leaves room for them.
     if room >= len(rows) + len(drawn) + 2:
@@ -329,15 +327,19 @@ def _probe_rows(validation: Validation, width: int, room: int) -> list[Text]:
     return [*rows, *drawn]
 
 
-def _shortened(lines: list[str], num_rows: int, room: int) -> list[str]:
-    """Return a heat map without its last rows if it is too high, or nothing if little would be left."""
-    excess = len(lines) - room
-    if excess <= 0:
+def _map_lines(validation: Validation, width: int, room: int) -> list[str]:
+    """Return as much of the attention as there is room for, or nothing if that would be little."""
+    weights_TS = np.asarray(validation.attention_TS, dtype=float)
+    # Few letters have room above a column. Which words they are of can be seen in the source, just above.
+    columns = tuple(piece.removeprefix("▁") or piece for piece in validation.source_pieces)
+    chart = HeatMap("", tuple(validation.pieces), columns, weights_TS)
+    max_letters = max(3, room // 3)
+    lines = heat_map_lines(chart, width, max_letters=max_letters)
+    if len(lines) <= room:
         return lines
-    num_shown = num_rows - excess - 1  # one line says how many are missing
-    if num_shown < _MIN_MAP_ROWS:
+    if room < max_letters + _MIN_MAP_ROWS:
         return []
-    return [*lines[:num_shown], f"… {num_rows - num_shown} more", *lines[num_rows:]]
+    return [*lines[: room - 1], f"… {len(lines) - room + 1} more lines"]
 
 
 class ScalarWriter(Protocol):
