@@ -2,12 +2,17 @@
 
 import hashlib
 import json
+import subprocess
+import sys
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import safetensors
 import safetensors.numpy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from small import pairs_of, random_weights, shrink
 
 from regard.errors import ModelFileError, OutputError
@@ -17,6 +22,7 @@ from regard.options.model import FeatureSource, RecurrentOptions, TransformerOpt
 from regard.options.text import CharacterOptions, WordOptions
 from regard.runtime.shapes import weight_shapes
 from regard.text.tokenizer import TokenizerPair
+from regard.translate.translator import Translator
 
 SOURCES, TARGETS = ["ab ba", "abba", "a b"], ["cd dc", "cddc", "c d"]
 JOINT = TokenizerPair.learn(SOURCES, TARGETS, CharacterOptions(joint=True))
@@ -220,6 +226,97 @@ def test_a_file_of_another_version_says_so(tmp_path):
     sealed(path, tensors, about | {"format": "regard-model/2"})
     with pytest.raises(ModelFileError, match=f"'regard-model/2' and this version of regard reads '{FORMAT}'"):
         load_model(path)
+
+
+def test_a_format_of_others_and_keys_that_stand_twice_are_refused(tmp_path):
+    path = tmp_path / "model.regard"
+    save_model(path, model_of())
+    tensors, about = taken_apart(path)
+    sealed(path, tensors, about | {"format": "anything"})
+    with pytest.raises(ModelFileError, match="has format 'anything'"):
+        load_model(path)
+    text = json.dumps(about | {"parts": {}, "header_sha256": "0" * 64})
+    data = safetensors.numpy.save(tensors, {"regard": text[:-1] + ', "card": {}}'})
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError, match="not a regard model, or is damaged"):
+        load_model(path)
+
+
+def test_what_a_file_declares_is_checked_before_any_of_it_is_read(tmp_path):
+    """Each of these cost gigabytes or minutes before it was refused."""
+    path = tmp_path / "model.regard"
+    save_model(path, model_of())
+    tensors, about = taken_apart(path)
+    forged = {}
+    for key in ("num_decoder_layers", "num_encoder_layers"):
+        sealed(tmp_path / f"{key}.regard", tensors, about | {"model": about["model"] | {key: 10**9}})
+        forged[key] = tmp_path / f"{key}.regard"
+    many = {f"k{number}": number for number in range(2_000_000)}
+    sealed(tmp_path / "keys.regard", tensors, about | {"card": many})
+    sparse = tmp_path / "sparse.regard"
+    header = {"weight.x": {"dtype": "F32", "shape": [2**30], "data_offsets": [0, 2**32]}}
+    text = json.dumps({"__metadata__": {"regard": json.dumps(about | {"header_sha256": "0" * 64})}} | header)
+    start = len(text).to_bytes(8, "little") + text.encode()
+    start = start.replace(b"0" * 64, hashlib.sha256(start).hexdigest().encode(), 1)
+    with sparse.open("wb") as file:
+        file.write(start)
+        file.truncate(len(start) + 2**32)
+    code = """
+import resource, sys
+from pathlib import Path
+from regard.errors import ModelFileError
+from regard.modelfile import load_model
+resource.setrlimit(resource.RLIMIT_DATA, (1_000_000_000,) * 2)
+for path in sys.argv[1:]:
+    try:
+        load_model(Path(path))
+    except ModelFileError as error:
+        print(str(error).count(chr(10)) == 0)
+"""
+    paths = [*forged.values(), tmp_path / "keys.regard", sparse]
+    started = time.monotonic()
+    run = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, check=False)
+    assert (run.stdout.split(), run.stderr) == (["True"] * len(paths), "")
+    assert time.monotonic() - started < 60
+
+
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-(10**12), 10**12), st.floats(), st.text(max_size=5)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_any_forged_header_is_one_line_or_a_model_that_translates(tmp_path_factory, data):
+    """The hashes are recomputed: only the values are wrong."""
+    path = tmp_path_factory.mktemp("forged") / "model.regard"
+    save_model(path, model_of())
+    tensors, about = taken_apart(path)
+    section = data.draw(st.sampled_from(["", "model", "reading", "card"]))
+    inner = about if not section else about[section]
+    if not isinstance(inner, dict):
+        inner = {}
+    keys = st.sampled_from(sorted(inner)) if inner else st.text(max_size=5)
+    changed = inner | {data.draw(keys | st.text(max_size=5)): data.draw(JSON)}
+    sealed(path, tensors, changed if not section else about | {section: changed})
+    try:
+        model = load_model(path)
+    except ModelFileError as error:
+        assert "\n" not in str(error) and len(str(error)) < 500
+    else:
+        Translator.of(model).translate(["ab ba"], beam_size=1)
+
+
+def test_weights_that_are_finite_and_far_too_large_end_in_one_line(tmp_path):
+    path = tmp_path / "model.regard"
+    model = model_of()
+    huge = {name: np.full_like(weight, 3e38) for name, weight in model.weights.items()}
+    save_model(path, replace(model, weights=huge))
+    for search in ({"beam_size": 1}, {"beam_size": 3}, {"kind": "sample"}):
+        with pytest.raises(ModelFileError, match="scores that are not finite"):
+            Translator.open(path).translate(["ab ba"], **search)
 
 
 def test_weights_that_do_not_fit_the_design_are_refused_by_name(tmp_path):

@@ -11,10 +11,10 @@ with 64 zeros in the place of this hash itself.
 
 import hashlib
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import safetensors
@@ -34,9 +34,12 @@ from regard.text.tokenizer import Tokenizer, TokenizerPair
 
 FORMAT = "regard-model/1"
 
-_FAMILY = FORMAT.partition("/")[0]
+Kind = TypeVar("Kind")
+
 _NO_HASH = "0" * 64
-_MAX_HEADER_BYTES = 100_000_000  # as safetensors has it
+_MAX_HEADER_BYTES = 5_000_000  # that of a model of a hundred layers has some hundred thousand
+_MAX_TOKENIZER_BYTES = 100_000_000
+_DTYPES = {"F32": "float32", "F16": "float16", "F64": "float64", "I8": "int8", "U8": "uint8"}
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,9 @@ def save_model(path: Path, model: ModelFile, *, packed: bool = False) -> None:
     Packed, it takes a quarter of the space, and each weight is off by at most a 254th of the largest of its
     row.
     """
-    _check_weights(path, model)
+    given = {name: _Declared(str(one.dtype), one.shape) for name, one in model.weights.items()}
+    _check_shapes(path, model.options, model.tokenizers, given)
+    _check_finite(path, model)
     _check_reading(path, model)
     parts: dict[str, NDArray[Any]] = {}
     for name, array in model.weights.items():
@@ -100,47 +105,94 @@ def save_model(path: Path, model: ModelFile, *, packed: bool = False) -> None:
 
 
 def load_model(path: Path) -> ModelFile:
-    """Read a model, a file or one of the package by its name, and verify every part of it."""
+    """Read a model, a file or one of the package by its name, and verify every part of it.
+
+    What the file declares is checked before any of it is read, so that a small file cannot cost much memory.
+    """
     path = locate(path)
     try:
-        about = _read_header(path)
+        header = _read_header(path)
         with safetensors.safe_open(path, framework="numpy") as file:
-            parts = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+            model = _assemble(path, header, file)
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except (safetensors.SafetensorError, ValueError, TypeError) as error:
+    except safetensors.SafetensorError as error:
         _damaged(path, str(error))
-    try:
-        hashes = dict(about["parts"])
-        for name in hashes.keys() | parts.keys():
-            if name not in hashes or name not in parts or _sha256(parts[name]) != hashes[name]:
-                _damaged(path, f"{name} is not what was saved")
-        for name in _under("scale.", parts):
-            if f"weight.{name}" not in parts:
-                _damaged(path, f"a scale of no weight, {name!r}")
-        source = Tokenizer.from_bytes(parts["tokenizer.source"].tobytes())
-        target = source
-        if "tokenizer.target" in parts:
-            target = Tokenizer.from_bytes(parts["tokenizer.target"].tobytes())
-        model = ModelFile(
-            parse("model", about["model"]),
-            {name: _unpack(name, parts) for name in _under("weight.", parts)},
-            TokenizerPair(source, target),
-            about["source_language"],
-            about["target_language"],
-            about["config"],
-            about["card"],
-            None if about.get("reading") is None else Reading(**about["reading"]),
-            about.get("split_above"),
-            {name: _unpack_rows(path, name, parts) for name in _under("frozen.", parts)},
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"{path}: is not a complete model ({error!r}); save it again") from None
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ModelFileError(f"{path}: is not a complete model ({error!r:.200}); save it again") from None
     except (TokenizerError, ConfigError) as error:
         raise ModelFileError(f"{path}: {error}; was it saved by a newer regard?") from None
-    _check_weights(path, model)
     _check_reading(path, model)
     return model
+
+
+def _assemble(path: Path, header: "_Header", file: Any) -> ModelFile:
+    """Return the model of an open file: first what is small, then the weights."""
+    about, declared = header.about, header.declared
+    hashes = dict(about["parts"])
+    for name in sorted(hashes.keys() ^ declared.keys()):
+        _damaged(path, f"{name} is not what was saved")
+
+    def read(name: str) -> NDArray[Any]:
+        array: NDArray[Any] = file.get_tensor(name)
+        if _sha256(array) != hashes[name]:
+            _damaged(path, f"{name} is not what was saved")
+        return array
+
+    options = parse("model", about["model"])
+    source = target = _tokenizer(path, "tokenizer.source", declared, read)
+    if "tokenizer.target" in declared:
+        target = _tokenizer(path, "tokenizer.target", declared, read)
+    tokenizers = TokenizerPair(source, target)
+    for name in _under("scale.", declared):
+        if f"weight.{name}" not in declared:
+            _damaged(path, f"a scale of no weight, {name!r}")
+    weights = {name: _weight(name, declared) for name in _under("weight.", declared)}
+    _check_shapes(path, options, tokenizers, weights)
+    parts = {name: read(name) for name in declared if not name.startswith("tokenizer.")}
+    model = ModelFile(
+        options,
+        {name: _unpack(name, parts) for name in weights},
+        tokenizers,
+        _optional(about, "source_language", str),
+        _optional(about, "target_language", str),
+        _of_type(about["config"], dict),
+        _of_type(about["card"], dict),
+        None if about.get("reading") is None else _reading(about["reading"]),
+        _optional(about, "split_above", int),
+        {name: _unpack_rows(path, name, parts) for name in _under("frozen.", parts)},
+    )
+    _check_finite(path, model)
+    if model.split_above is not None and model.split_above < 1:
+        raise ValueError(f"split_above = {model.split_above}")
+    return model
+
+
+def _tokenizer(
+    path: Path, name: str, declared: Mapping[str, "_Declared"], read: Callable[[str], NDArray[Any]]
+) -> Tokenizer:
+    dtype, shape = declared[name].dtype, declared[name].shape
+    if dtype != "uint8" or len(shape) != 1 or shape[0] > _MAX_TOKENIZER_BYTES:
+        _damaged(path, f"{name} is {dtype} of shape {shape}")
+    return Tokenizer.from_bytes(read(name).tobytes())
+
+
+def _reading(values: Any) -> Reading:
+    reading = Reading(**values)
+    _of_type(reading.layer, int)
+    _of_type(reading.shifted, bool)
+    return replace(reading, head=None if reading.head is None else _of_type(reading.head, int))
+
+
+def _optional(values: Mapping[str, Any], key: str, kind: type[Kind]) -> Kind | None:
+    return None if values.get(key) is None else _of_type(values[key], kind)
+
+
+def _of_type(value: Any, kind: type[Kind]) -> Kind:
+    """Return a value if it is of a kind of JSON values; a bool is no int."""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise TypeError(f"{value!r:.40} is not {kind.__name__}")
+    return value
 
 
 def _check_reading(path: Path, model: ModelFile) -> None:
@@ -150,51 +202,102 @@ def _check_reading(path: Path, model: ModelFile) -> None:
         raise ModelFileError(f"{path}: the model has no layer and head as in {reading}; save it again")
 
 
-def _read_header(path: Path) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Declared:
+    """What the header says of a tensor."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What a file says about itself, and about its tensors."""
+
+    about: dict[str, Any]
+    declared: dict[str, _Declared]
+
+
+def _read_header(path: Path) -> _Header:
     """Return what the file says about itself, verified to the last bit."""
     with path.open("rb") as file:
         length = file.read(8)
         num_bytes = int.from_bytes(length, "little")
         header = file.read(num_bytes) if len(length) == 8 and num_bytes <= _MAX_HEADER_BYTES else b""
     try:
-        about = json.loads(json.loads(header)["__metadata__"]["regard"])
+        outer = _json(header)
+        about = _json(outer.pop("__metadata__")["regard"])
         form, header_sha256 = str(about["format"]), str(about["header_sha256"])
-    except (ValueError, TypeError, KeyError, RecursionError):
+        declared = {
+            name: _Declared(_DTYPES.get(one["dtype"], str(one["dtype"])), tuple(map(int, one["shape"])))
+            for name, one in outer.items()
+        }
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ModelFileError(
             f"{path}: is not a regard model, or is damaged; check the name, or copy or download it again"
         ) from None
-    if form != FORMAT and form.startswith(_FAMILY):
+    if form != FORMAT:
         raise ModelFileError(
-            f"{path}: has format {form!r} and this version of regard reads {FORMAT!r}; "
+            f"{path}: has format {form!r:.40} and this version of regard reads {FORMAT!r}; "
             "install the version that wrote it, or train again"
         )
     hashed = (length + header).replace(header_sha256.encode("utf-8", "replace"), _NO_HASH.encode(), 1)
     if hashlib.sha256(hashed).hexdigest() != header_sha256:
         _damaged(path, "its header is not what was saved")
-    return dict(about)
+    return _Header(about, declared)
 
 
-def _check_weights(path: Path, model: ModelFile) -> None:
+def _json(text: bytes | str) -> dict[str, Any]:
+    """Return a JSON object in which no key stands twice."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            raise ValueError("a key stands twice")
+        return values
+
+    return _of_type(json.loads(text, object_pairs_hook=unique), dict)
+
+
+def _weight(name: str, declared: Mapping[str, _Declared]) -> _Declared:
+    """Return a weight as it is once unpacked; what does not fit together stays, for the check to find."""
+    weight, scale = declared[f"weight.{name}"], declared.get(f"scale.{name}")
+    if scale is None or weight.dtype != "int8" or len(weight.shape) != 2:
+        return weight
+    fits = scale == _Declared("float32", weight.shape[:1])
+    return _Declared("float32", weight.shape) if fits else weight
+
+
+def _check_shapes(
+    path: Path,
+    options: RecurrentOptions | TransformerOptions,
+    tokenizers: TokenizerPair,
+    weights: Mapping[str, _Declared],
+) -> None:
     """Raise an error unless the weights are exactly those of the design, with one vector for each piece."""
-    source_vocab, target_vocab = model.tokenizers.source.vocab_size, model.tokenizers.target.vocab_size
-    wanted = weight_shapes(model.options, source_vocab, target_vocab)
-    for name in sorted(wanted.keys() | model.weights.keys()):
-        given = model.weights.get(name)
-        if given is None or given.shape != wanted.get(name) or given.dtype != np.float32:
+    source_vocab, target_vocab = tokenizers.source.vocab_size, tokenizers.target.vocab_size
+    wanted = weight_shapes(options, source_vocab, target_vocab)
+    for name in sorted(wanted.keys() | weights.keys()):
+        given = weights.get(name)
+        if given is None or given.shape != wanted.get(name) or given.dtype != "float32":
             found = "is missing" if given is None else f"is {given.dtype} of shape {given.shape}"
             should = f"float32 of shape {wanted[name]}" if name in wanted else "no weight of this name"
             raise ModelFileError(
                 f"{path}: weight {name!r} {found} and the model has {should}; save it again from its training"
-            )
-        if not np.isfinite(given).all():
-            raise ModelFileError(
-                f"{path}: weight {name!r} holds what is not a number; save it again from its training"
             )
     if "target.weight" not in wanted and source_vocab != target_vocab:
         raise ModelFileError(
             f"{path}: one matrix for both sides and vocabularies of {source_vocab:,} and {target_vocab:,} "
             "pieces; save it again from its training"
         )
+
+
+def _check_finite(path: Path, model: ModelFile) -> None:
+    for name, weight in model.weights.items():
+        if not np.isfinite(weight).all():
+            raise ModelFileError(
+                f"{path}: weight {name!r} holds what is not a number; save it again from its training"
+            )
 
 
 def _pack(name: str, matrix: Floats) -> dict[str, NDArray[Any]]:

@@ -217,9 +217,9 @@ class TransformerOptions(Options):
     """Inner width of the feed-forward networks: d_ff in the paper."""
     num_heads: int = Field(4, ge=1)
     """Number of attention heads; each has width `hidden_size` / `num_heads`."""
-    num_encoder_layers: int = Field(3, ge=1)
+    num_encoder_layers: int = Field(3, ge=1, le=1000)
     """Number of encoder layers."""
-    num_decoder_layers: int = Field(3, ge=1)
+    num_decoder_layers: int = Field(3, ge=1, le=1000)
     """Number of decoder layers."""
     norm: Literal["pre", "post"] = "pre"
     """Layer norm before each sub-layer (more stable), or after it as in the paper."""
@@ -260,7 +260,7 @@ class RecurrentOptions(Options):
     """Width of the embeddings."""
     hidden_size: int = Field(256, ge=2)
     """Width of a state; a bidirectional encoder has this width per direction."""
-    num_layers: int = Field(1, ge=1)
+    num_layers: int = Field(1, ge=1, le=1000)
     """Number of layers in the encoder and in the decoder."""
     reading: Literal["both", "forward", "reversed"] = "both"
     """The encoder is bidirectional, reads forwards only, or reads the reversed source (Sutskever et al.

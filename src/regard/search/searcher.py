@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from regard.alignment.reading import Reading
 from regard.contract import Engine, Ids, Ragged, make_batch
+from regard.errors import ModelFileError
 from regard.options.search import BeamOptions, RiskOptions, SampleOptions
 from regard.search.beam import beam
 from regard.search.risk import by_risk
@@ -80,7 +81,18 @@ class StepSearcher:
         if any(query.prefix is not None for query in queries):
             prefixes = [np.empty(0, np.int64) if one.prefix is None else one.prefix for one in queries]
             limit_B += [len(prefix) for prefix in prefixes]
-        task = Task(batch, limit_B, self.reading.look, usual_rules(prefixes, options.no_repeat_ngram), tree)
+        rules = usual_rules(prefixes, options.no_repeat_ngram)
+        task = Task(batch, limit_B, self.reading.look, rules, tree)
+        with np.errstate(over="ignore", invalid="ignore"):  # of weights too large: found below
+            found = self._found(task, options, sources, num_best)
+        if not all(one.hypotheses and math.isfinite(one.hypotheses[0].log_prob) for one in found):
+            raise ModelFileError(
+                "the model computes scores that are not finite, so its weights are damaged or far too large; "
+                "train it again"
+            )
+        return found
+
+    def _found(self, task: Task, options: Search, sources: Sequence[Row], num_best: int) -> list[Found]:
         if isinstance(options, BeamOptions):
             if is_greedy(options):
                 return greedy(self.engine, task, options.length_penalty)
