@@ -83,6 +83,13 @@ def test_the_parts_that_can_be_switched_off_are_those_that_are_recorded(options)
 
 
 @EVERY
+def test_a_word_has_a_vector_of_the_width_that_its_option_says(options):
+    recorder, _ = recorded(options)
+    (embedded,) = {one.shape[-1] for one in recorder["source.embedded"]}
+    assert getattr(options, design(options).embedding_option) == embedded
+
+
+@EVERY
 def test_the_gates_are_all_that_the_cells_record(options):
     recorder, _ = recorded(options)
     gates = (

@@ -66,6 +66,8 @@ class Design:
     """What an intervention can switch off."""
     max_positions: int | None
     """The longest sequence, if positions are learnt."""
+    embedding_option: Literal["hidden_size", "embedding_size"]
+    """The option that sets the width of a word's vector."""
     states: tuple[str, ...]
     """Names and patterns of the states that every trace keeps."""
     internals: tuple[str, ...]
@@ -130,6 +132,7 @@ def _transformer(options: TransformerOptions) -> Design:
         rows_sum_to_one=True,
         parts=frozenset({"heads", "mask", "positions"}),
         max_positions=options.positions.max_positions if options.positions.kind == "learned" else None,
+        embedding_option="hidden_size",
         states=("memory", f"decoder.{num_layers - 1}.cross.output", "readout"),
         internals=("query", "keys", "values", "heads"),
         internal_width=width,
@@ -202,6 +205,7 @@ def _recurrent(options: RecurrentOptions) -> Design:
         rows_sum_to_one=attention.kind == "none" or attention.window.kind != "local-p",
         parts=frozenset(),
         max_positions=None,
+        embedding_option="embedding_size",
         states=(
             "source.embedded",
             f"encoder.{last}.*.states",

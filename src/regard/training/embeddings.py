@@ -14,10 +14,10 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from regard.contract import Floats, Ids
+from regard.design import design
 from regard.errors import ConfigError, CorpusError
 from regard.model.build import Model, build_model, freeze_rows, import_arrays, load_vectors, weight_name
 from regard.modelfile import ModelFile
-from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.text.tokenizer import TokenizerPair
 from regard.text.vectors import Vectors, read_vector_size, vectors_for
 from regard.training.recipes import RunOptions
@@ -41,7 +41,8 @@ def check_vectors(
     if files.freeze and not files.given and not (start and start.frozen):
         raise ConfigError("--freeze-vectors needs vectors; give --source-vectors or --target-vectors")
     model = options.model
-    option, size = _width(model)
+    option = design(model).embedding_option
+    size = getattr(model, option)
     for side, path in files.given.items():
         vector_size = read_vector_size(path)
         if side == "source" and model.source.kind != "tokens":
@@ -56,13 +57,6 @@ def check_vectors(
                 f"{path}: vectors of {vector_size} numbers, where the model has model.{option} = {size}; "
                 f"give --set model.{option}={vector_size}, or other vectors"
             )
-
-
-def _width(model: RecurrentOptions | TransformerOptions) -> tuple[str, int]:
-    """Return which option says how wide word vectors are, and its value."""
-    if model.kind == "recurrent":
-        return "embedding_size", model.embedding_size
-    return "hidden_size", model.hidden_size
 
 
 def look_up(files: VectorFiles, tokenizers: TokenizerPair) -> dict[Side, Vectors]:
