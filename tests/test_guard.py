@@ -16,6 +16,8 @@ from regard.options.text import CharacterOptions, WordOptions
 from regard.text.protect import items, missing
 from regard.text.tokenizer import TokenizerPair
 from regard.translate.guard import Said, hardly_seen, judge
+from regard.translate.queue import Queue
+from regard.translate.request import Request
 from regard.translate.retry import in_capitals
 from regard.vocabulary import EOS, FIRST_BYTE, UNK
 
@@ -449,3 +451,21 @@ def test_a_text_unlike_what_the_model_has_learnt_is_foreign():
         ["Это не по-французски совсем", "un deux trois quatre"], guard=False
     )
     assert "foreign" in foreign.flags and "foreign" not in usual.flags
+
+
+def test_second_tries_cost_at_most_as_much_as_the_first_and_a_little():
+    """A model that says the same over and over, whatever it is asked."""
+    text = " ".join(["cab bac abc"] * 40)
+    model = translator_with(
+        Scripted(LETTERS.target.vocab_size, one_after_another(lambda source: source[:1] * 99), straight),
+        LETTERS,
+    ).model
+    queue = Queue(model, batch_tokens=10_000)
+    queue.put([(0, Request(text))])
+    searched = []
+    while batch := queue.take():
+        searched += [len(query.source) for query in batch.job.queries]
+        job = batch.job
+        done = queue.give(batch, model.searcher.search(job.queries, job.search, job.num_best))
+    assert len(searched) > 1 and sum(searched[1:]) <= max(120, searched[0])
+    assert done[0][1].flags

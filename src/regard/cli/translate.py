@@ -9,6 +9,7 @@ import re
 import shlex
 import stat
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -101,6 +102,7 @@ _FILE_NAME = re.compile(
     rf"(?!www\.)[^\s:@]*[\w)-]({'|'.join(map(re.escape, [*_DOCUMENTS, *_TEXT_FILES]))})", re.IGNORECASE
 )
 _SHOWN_LINES = 5
+_FLUSH_SECONDS = 0.5  # what is done is written at least so often
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -171,14 +173,15 @@ def run(options: argparse.Namespace) -> int:
         (out,) = stack.enter_context(writing(options.out)) if options.out else (sys.stdout.buffer,)
         on_screen = not options.out and sys.stdout.isatty()
         show = None if on_screen else stack.enter_context(progress())
-        size = _size(stream)
+        size, flushed = _size(stream), time.monotonic()
         for number, translation in enumerate(translations, 1):
             report.add(number, translation)
             line = _json(number, translation, report) if options.jsonl else _plain(translation)
             out.write(line.encode("utf-8", "replace") + b"\n")
-            if on_screen:
+            if on_screen or time.monotonic() - flushed > _FLUSH_SECONDS:
                 out.flush()
-            elif show:
+                flushed = time.monotonic()
+            if show:
                 show("translating", _place(stream) if size else number, size)
         out.flush()
     report.print()

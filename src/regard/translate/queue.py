@@ -29,6 +29,10 @@ from regard.translate.request import Request
 from regard.translate.result import Translation
 from regard.translate.retry import Attempt, Copied, attempts, in_capitals
 
+# Second tries of a segment may cost as much as the first one, and a short segment this much: without a limit
+# a text that makes no sense costs several times as much as one that does.
+_RETRY_TOKENS = 120
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -62,6 +66,7 @@ class _Segment:
     found: list[Outcome | None] = field(default_factory=list)  # of each stretch of the attempt
     num_missing: int = 0
     best: Outcome | None = None
+    budget: int = 0  # source tokens that may still be searched in second tries
     others: Iterator[Attempt] = field(default_factory=lambda: iter(()))  # attempts to come
 
 
@@ -221,12 +226,26 @@ class Queue:
                 if not tried.is_grave:  # the mildest way that helps is the one to take
                     return True
             way = next(segment.others, None)
+            while way is not None and not self._affords(segment, way):
+                way = next(segment.others, None)
             if way is None:
                 return True
             segment.way = way
             self._start(segment)
             if segment.num_missing:
                 return False
+
+    def _affords(self, segment: _Segment, way: Attempt) -> bool:
+        """Tell whether a second try is within the budget of the segment, and take it from there.
+
+        To translate around the items of a text is always possible: then nothing of them is lost.
+        """
+        cost = len(segment.stretch.ids)
+        if way.flag != "around":
+            if cost > segment.budget:
+                return False
+            segment.budget -= cost
+        return True
 
     def _keep_first(self, segment: _Segment, outcome: Outcome | None) -> bool:
         """Keep the outcome of the first attempt; return whether no second one is wanted."""
@@ -239,6 +258,7 @@ class Queue:
         if not segment.best.is_grave and not in_capitals(source.text):
             return True
         segment.others = attempts(source, segment.best.wrong)
+        segment.budget = max(_RETRY_TOKENS, len(segment.stretch.ids))
         return False
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, Unpack
 
@@ -160,7 +161,11 @@ class Translator:
                         window = _window(numbered, self.limits)
                         if not window:
                             break
-                        finish(queue.put(window))
+                        # Of the first texts few wait for each other, so that something is seen soon.
+                        cuts = [0, *(len(window) >> n for n in (4, 3, 2, 1)), len(window)]
+                        rounds = pairwise(cuts if pool is None and on_progress is None else cuts[::5])
+                        for first, last in rounds:
+                            finish(queue.put(window[first:last]))
                         pool = pool or self._pool(queue.num_tokens)
                     else:
                         assert pool is not None
