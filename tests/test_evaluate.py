@@ -22,17 +22,17 @@ from small import random_weights, shrink
 
 import regard
 from regard.errors import ConfigError, CorpusError, ModelFileError, OutputError
-from regard.evaluation.examples import choose
+from regard.evaluation.examples import choose, pictured
 from regard.evaluation.frequency import by_frequency, count_words
-from regard.evaluation.page import page
-from regard.evaluation.report import write_report
+from regard.evaluation.report import report_of, write_report
 from regard.evaluation.resample import bootstrap_p, interval, randomisation_p, resample
 from regard.evaluation.run import evaluate, names_of
 from regard.evaluation.scores import Interval, LengthScore, length_bins, measures, score
-from regard.evaluation.tables import markdown
 from regard.model.presets import PRESETS
 from regard.modelfile import ModelFile, save_model
 from regard.options.text import CharacterOptions
+from regard.report.html import page as html_page
+from regard.report.markdown import markdown as markdown_of
 from regard.text.tokenizer import TokenizerPair
 
 GOLDEN = Path(__file__).parent / "golden" / "model-1.regard"
@@ -421,6 +421,14 @@ def test_a_blank_source_is_as_short_as_can_be():
 # Reports.
 
 
+def page(found, title):
+    return html_page(report_of(found, title))
+
+
+def markdown(found, title):
+    return markdown_of(report_of(found, title))
+
+
 class Reader(HTMLParser):
     """Checks that elements are closed in order, and keeps what there is."""
 
@@ -490,13 +498,12 @@ def test_hostile_text_is_shown_as_text(found):
 
 
 def test_sentences_are_chosen_where_systems_part(found):
-    chosen = choose(found)
-    assert {one.system for one in chosen.apart} == {"again", "human"}
-    again = next(one for one in chosen.apart if one.system == "again")
-    assert again.better == again.worse == ()  # it says the same
-    human = next(one for one in chosen.apart if one.system == "human")
-    assert human.better and 4 not in human.better
-    assert set(found.systems[0].heat_maps) <= set(chosen.pictured) and not found.systems[2].heat_maps
+    chosen = {(one.system, one.why): one.rows for one in choose(found)}
+    apart = {key: rows for key, rows in chosen.items() if key[1] in ("better", "worse")}
+    assert {system for system, _ in apart} == {"again", "human"}
+    assert apart["again", "better"] == apart["again", "worse"] == ()  # it says the same
+    assert apart["human", "better"] and 4 not in apart["human", "better"]
+    assert set(found.systems[0].heat_maps) <= set(pictured(found)) and not found.systems[2].heat_maps
 
 
 def test_a_report_folder_appears_whole_and_is_replaced_only_when_asked(found, tmp_path):

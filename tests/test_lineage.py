@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch", reason="training needs torch")
 
 from regard.alignment.gold import read_gold  # noqa: E402
 from regard.cli import lineage as verb  # noqa: E402
+from regard.draw.labels import texts  # noqa: E402
 from regard.errors import ConfigError, CorpusError, OutputError, RegardError  # noqa: E402
 from regard.evaluation.document import Estimate  # noqa: E402
 from regard.evaluation.run import evaluate  # noqa: E402
@@ -26,13 +27,13 @@ from regard.lineage.climb import Plan, climb  # noqa: E402
 from regard.lineage.document import Budget, Climbed, Lineage  # noqa: E402
 from regard.lineage.ladder import LADDER, base_of, rungs  # noqa: E402
 from regard.lineage.measure import Lengths, choose_sentence, steps  # noqa: E402
-from regard.lineage.page import markdown, page  # noqa: E402
-from regard.lineage.report import check_folder, write_report  # noqa: E402
+from regard.lineage.report import check_folder, report_of, summary, write_report  # noqa: E402
 from regard.lineage.run import lineage, read_gold_pairs  # noqa: E402
-from regard.lineage.wording import WORDS, summary  # noqa: E402
 from regard.model.build import build_model  # noqa: E402
 from regard.model.engine import batch_loss  # noqa: E402
 from regard.modelfile import load_model  # noqa: E402
+from regard.report.html import page as html_page  # noqa: E402
+from regard.report.markdown import markdown as markdown_of  # noqa: E402
 from regard.sample import read_sample, write_sample  # noqa: E402
 from regard.text.words import words  # noqa: E402
 from regard.training.recipes import effective_options  # noqa: E402
@@ -226,7 +227,7 @@ def test_the_report_is_pages_in_two_languages_markdown_a_figure_and_json(two):
             assert text.count(one.rung.title[language]) >= 3
             assert one.rung.title[language] in (folder / f"report{ending}.md").read_text("utf-8")
         figure = ElementTree.parse(folder / f"report{ending}.svg").getroot()
-        assert WORDS[language]["lengths"] in "".join(figure.itertext())
+        assert texts("report", language)["lineage"]["lengths"] in "".join(figure.itertext())
         assert f"(report{ending}.svg)" in (folder / f"report{ending}.md").read_text("utf-8")
     data = json.loads((folder / "report.json").read_text("utf-8"))
     assert [one["name"] for one in data["rungs"]] == ["sutskever", "bahdanau"]
@@ -299,6 +300,14 @@ def test_nothing_is_claimed_of_lengths_that_were_not_tested():
     without = Lineage(found.budget, found.rungs[:1], (), found.evaluation, None, found.sentence, True, 30, 0)
     said = " ".join(one.text for one in summary(without, "en"))
     assert "cannot be said" in said and "One design was" in said and "set aside" in said and "--gold" in said
+
+
+def page(found, language):
+    return html_page(report_of(found, language))
+
+
+def markdown(found, language):
+    return markdown_of(report_of(found, language))
 
 
 def test_page_and_markdown_show_hostile_sentences_as_text():

@@ -1,7 +1,6 @@
 """`regard evaluate`: how good models are on a test set, and whether they differ."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -72,6 +71,7 @@ def run(options: argparse.Namespace) -> None:
     from regard.evaluation.run import evaluate, names_of
     from regard.evaluation.testset import read_counts, read_texts, read_translations
     from regard.files import refuse_to_replace, writing
+    from regard.report.folder import json_text
 
     if options.force and options.report is None:
         raise ConfigError("--force replaces a report; name it with --report DIR")
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> None:
         title = f"{', '.join(one.name for one in found.systems)} on {files[0].name}"
         write_report(found, options.report, title, options.force)
     if options.json is not None:
-        data = json.dumps(found.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        data = json_text(found.to_json())
         if options.json == "-":
             sys.stdout.write(data)
         else:

@@ -83,8 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     seconds = None if arguments.time is None else read_time(arguments.time)
     gold = _gold(arguments)
     load_torch()
-    from regard.lineage.page import file_name
-    from regard.lineage.report import write_report
+    from regard.lineage.report import file_name, write_report
     from regard.lineage.run import lineage
     from regard.training.display import open_display
     from regard.training.loop import Stopped

@@ -140,21 +140,11 @@ def _curve(run: "Run", name: str, by: str) -> "Curve":
 
 
 def _table(runs: Sequence["Run"], names: Sequence[str]) -> list[str]:
-    from regard.draw.labels import display_width, pad_left, pad_right, printable
+    from regard.report.markdown import aligned
 
     heads = ["run", "model", "parameters", "pairs", "updates", "time", "best BLEU", "final BLEU", "state"]
     rows = [heads, *(_row(run, name) for run, name in zip(runs, names, strict=True))]
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
-    texts = ("run", "model", "state")
-    lines = []
-    for row in rows:
-        cells = [
-            (pad_right if head in texts else pad_left)(cell, width)
-            for head, cell, width in zip(heads, row, widths, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    return aligned(rows, words=[heads.index(head) for head in ("run", "model", "state")])
 
 
 def _row(run: "Run", name: str) -> list[str]:

@@ -165,15 +165,15 @@ class Evaluation:
         }
 
     def __str__(self) -> str:
-        from regard.evaluation.tables import plain_text  # here, for it reads what is defined here
+        from regard.evaluation.report import plain_text  # here, for it reads what is defined here
 
         return plain_text(self)
 
     def _repr_html_(self) -> str:
-        """Be shown in a notebook: tables and figures, without the sentences."""
-        from regard.evaluation.page import fragment  # as above
+        """Be shown in a notebook: summary, tables and figures, without the sentences."""
+        from regard.evaluation.report import notebook_html  # as above
 
-        return fragment(self)
+        return notebook_html(self)
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,8 @@
 """Which sentences of an evaluation are worth a look."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from regard.evaluation.document import Evaluation, System
 
@@ -11,57 +13,44 @@ _MAX_PICTURED_CHARACTERS = 220  # of a source; the map of a longer one fits on n
 
 
 @dataclass(frozen=True, slots=True)
-class Extremes:
-    """The sentences that a system translates worst and best, by chrF, from the extreme inwards."""
+class Chosen:
+    """Sentences of a system by their number from 0, the clearest first, all by chrF.
+
+    They are those that it translates `better` or `worse` than the first system, or its `worst` and `best`.
+    """
 
     system: str
-    worst: tuple[int, ...]
-    best: tuple[int, ...]
+    why: Literal["better", "worse", "worst", "best"]
+    rows: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """The sentences in which a system does better than the first, and worse, the largest difference first."""
-
-    system: str
-    better: tuple[int, ...]
-    worse: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Examples:
-    """Sentences by their number from 0; those `pictured` are shown with where each model looked."""
-
-    extremes: tuple[Extremes, ...]
-    apart: tuple[Apart, ...]
-    pictured: tuple[int, ...]
-
-
-def choose(evaluation: Evaluation) -> Examples:
-    """Return the sentences to show: the worst and best of each system, and where systems part."""
+def choose(evaluation: Evaluation) -> list[Chosen]:
+    """Return where each system parts from the first, then the worst and best sentences of each."""
     first, *others = evaluation.systems
-    extremes = tuple(_extremes(system) for system in evaluation.systems)
-    apart = tuple(_apart(first, system) for system in others)
-    pictured = {row for one in apart for row in (*one.better, *one.worse)}
-    if not others:
-        pictured = {row for one in extremes for row in (*one.worst, *one.best)}
-    short = (row for row in sorted(pictured) if len(evaluation.sources[row]) <= _MAX_PICTURED_CHARACTERS)
-    return Examples(extremes, apart, tuple(short))
+    found = [one for system in others for one in _apart(first, system)]
+    return found + [one for system in evaluation.systems for one in _extremes(system)]
 
 
-def _extremes(system: System) -> Extremes:
+def pictured(evaluation: Evaluation) -> list[int]:
+    """Return the sentences to show with where each model looked: those in which systems part, if any can."""
+    kinds = ("worst", "best") if len(evaluation.systems) == 1 else ("better", "worse")
+    rows = sorted({row for one in choose(evaluation) if one.why in kinds for row in one.rows})
+    return [row for row in rows if len(evaluation.sources[row]) <= _MAX_PICTURED_CHARACTERS]
+
+
+def _extremes(system: System) -> Iterator[Chosen]:
     order = sorted(range(len(system.chrf)), key=lambda row: system.chrf[row])
     num = min(_NUM_EXTREME, len(order) // 2)
+    yield Chosen(system.name, "worst", tuple(order[:num]))
     # The longest of equals first: that a long sentence is all right says more than that "Yes." is.
     best = sorted(order, key=lambda row: (-system.chrf[row], -len(system.texts[row])))[:num]
-    return Extremes(system.name, tuple(order[:num]), tuple(best))
+    yield Chosen(system.name, "best", tuple(best))
 
 
-def _apart(first: System, other: System) -> Apart:
+def _apart(first: System, other: System) -> Iterator[Chosen]:
     gains = [mine - its for mine, its in zip(other.chrf, first.chrf, strict=True)]
     order = sorted(range(len(gains)), key=lambda row: -gains[row])
-    return Apart(
-        other.name,
-        tuple(row for row in order[:_NUM_APART] if gains[row] >= _LEAST_APART),
-        tuple(row for row in order[::-1][:_NUM_APART] if gains[row] <= -_LEAST_APART),
-    )
+    better = tuple(row for row in order[:_NUM_APART] if gains[row] >= _LEAST_APART)
+    worse = tuple(row for row in order[::-1][:_NUM_APART] if gains[row] <= -_LEAST_APART)
+    yield Chosen(other.name, "better", better)
+    yield Chosen(other.name, "worse", worse)

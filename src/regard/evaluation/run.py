@@ -13,7 +13,7 @@ from regard.draw.heatmap import HeatMap
 from regard.errors import ConfigError, CorpusError, SourceError
 from regard.evaluation.bench import Bench
 from regard.evaluation.document import Evaluation, Likelihood, Speed, System
-from regard.evaluation.examples import choose
+from regard.evaluation.examples import pictured
 from regard.evaluation.frequency import by_frequency, count_words, split_words
 from regard.evaluation.resample import NUM_RESAMPLES, NUM_TRIALS, SEED
 from regard.evaluation.scores import measures
@@ -259,8 +259,8 @@ def _forced(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[An
 
 
 def _with_heat_maps(evaluation: Evaluation, drafts: Sequence[_Draft], show: Show) -> Evaluation:
-    """Return the evaluation with pictures of the sentences that `choose` finds worth a look."""
-    rows = choose(evaluation).pictured
+    """Return the evaluation with pictures of the sentences worth a look."""
+    rows = pictured(evaluation)
     systems = []
     for place, (system, draft) in enumerate(zip(evaluation.systems, drafts, strict=True)):
         show("drawing", place, len(drafts))

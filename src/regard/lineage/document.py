@@ -114,15 +114,15 @@ class Lineage:
         }
 
     def __str__(self) -> str:
-        from regard.lineage.page import plain_text  # here, for it reads what is defined here
+        from regard.lineage.report import plain_text  # here, for it reads what is defined here
 
         return plain_text(self)
 
     def _repr_html_(self) -> str:
         """Be shown in a notebook."""
-        from regard.lineage.page import fragment  # as above
+        from regard.lineage.report import notebook_html  # as above
 
-        return fragment(self, "en")
+        return notebook_html(self)
 
 
 def includes_zero(around: Interval) -> bool:

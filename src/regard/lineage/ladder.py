@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from regard.draw.labels import texts
 from regard.errors import ConfigError
 from regard.model.presets import PRESETS
 from regard.options.section import nearest
+from regard.report.document import LANGUAGES
 
 _WIDTH = PRESETS["regard-small"].hidden_size
 
@@ -21,11 +23,19 @@ class Rung:
     """One model of the ladder, and the rung whose idea it changes (None: the first)."""
 
     name: str
-    title: Mapping[str, str]  # in each language of the report
-    idea: Mapping[str, str]
     preset: str
     after: str | None
     model: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> Mapping[str, str]:
+        """What the reports call it, in each of their languages."""
+        return {language: texts("report", language)["titles"][self.name] for language in LANGUAGES}
+
+    @property
+    def idea(self) -> Mapping[str, str]:
+        """What is new in it, in each language of the reports."""
+        return {language: texts("report", language)["ideas"][self.name] for language in LANGUAGES}
 
     @property
     def narrow(self) -> Mapping[str, Mapping[str, Any]]:
@@ -44,107 +54,26 @@ class Rung:
         return bool(self.model.get("attention", {}).get("kind") != "none")
 
 
+def _fixed(context: str, reading: str) -> dict[str, Any]:
+    return {"attention": {"kind": "none", "context": context}, "reading": reading}
+
+
 def _luong(scorer: str, window: Mapping[str, Any] | None = None) -> dict[str, Any]:
     attention: dict[str, Any] = {"kind": "step-then-attend", "scorer": {"kind": scorer}}
     return {"attention": attention | ({"window": dict(window)} if window else {})}
 
 
 LADDER = (
-    Rung(
-        "sutskever",
-        {"en": "Fixed vector (Sutskever 2014)", "ko": "고정 벡터 (Sutskever 2014)"},
-        {
-            "en": "the decoder starts from the last state of an encoder that reads backwards",
-            "ko": "원문을 거꾸로 읽은 인코더의 마지막 상태에서 디코더가 시작하고, 원문을 다시 보지 않습니다",
-        },
-        "regard-rnn",
-        None,
-        {"attention": {"kind": "none", "context": "start"}, "reading": "reversed"},
-    ),
-    Rung(
-        "cho",
-        {"en": "Fixed vector at every step (Cho 2014)", "ko": "매 단계에 넣는 고정 벡터 (Cho 2014)"},
-        {
-            "en": "the same one vector is offered again at every step (and the source is read forwards)",
-            "ko": "같은 벡터 하나를 디코더에 단계마다 다시 넣습니다(원문은 앞에서부터 읽습니다)",
-        },
-        "regard-rnn",
-        "sutskever",
-        {"attention": {"kind": "none", "context": "every"}, "reading": "forward"},
-    ),
-    Rung(
-        "bahdanau",
-        {"en": "Additive attention (Bahdanau 2015)", "ko": "가산 어텐션 (Bahdanau 2015)"},
-        {
-            "en": "before each step it looks at all source states anew (and the source is read both ways)",
-            "ko": "디코더가 매 단계에 앞서 원문의 모든 은닉 상태를 새로 봅니다(원문은 양방향으로 읽습니다)",
-        },
-        "regard-rnn",
-        "cho",
-    ),
-    Rung(
-        "luong-dot",
-        {"en": "Dot (Luong 2015)", "ko": "dot (Luong 2015)"},
-        {
-            "en": "it looks after the step, and a score is a mere product",
-            "ko": "한 단계를 계산한 뒤에 원문을 보며, 점수는 단순한 내적입니다",
-        },
-        "regard-rnn",
-        "bahdanau",
-        _luong("dot"),
-    ),
-    Rung(
-        "luong-general",
-        {"en": "General (Luong 2015)", "ko": "general (Luong 2015)"},
-        {
-            "en": "a learnt matrix stands in the product, over √n",
-            "ko": "내적 안에 학습된 행렬이 들어가고, √n으로 나눕니다",
-        },
-        "regard-rnn",
-        "luong-dot",
-        _luong("scaled-general"),
-    ),
-    Rung(
-        "luong-concat",
-        {"en": "Concat (Luong 2015)", "ko": "concat (Luong 2015)"},
-        {
-            "en": "Bahdanau's score in Luong's place",
-            "ko": "점수 함수는 Bahdanau를, 보는 순서는 Luong을 따릅니다",
-        },
-        "regard-rnn",
-        "luong-dot",
-        _luong("additive"),
-    ),
-    Rung(
-        "luong-location",
-        {"en": "Location (Luong 2015)", "ko": "location (Luong 2015)"},
-        {
-            "en": "it decides where to look without seeing what stands there",
-            "ko": "무엇이 있는지 보지 않고 볼 위치를 정합니다",
-        },
-        "regard-rnn",
-        "luong-dot",
-        _luong("location"),
-    ),
-    Rung(
-        "luong-local",
-        {"en": "General, local window (Luong 2015)", "ko": "general, 지역 창 (Luong 2015)"},
-        {
-            "en": "it predicts a place and looks at a window around it",
-            "ko": "위치를 예측하고 그 둘레의 창 안만 봅니다",
-        },
-        "regard-rnn",
-        "luong-general",
-        _luong("scaled-general", {"kind": "local-p"}),
-    ),
-    Rung(
-        "transformer",
-        {"en": "Transformer (Vaswani 2017)", "ko": "트랜스포머 (Vaswani 2017)"},
-        {"en": "nothing but attention, in many heads", "ko": "오직 어텐션만, 여러 헤드로 씁니다"},
-        "regard-small",
-        "bahdanau",
-        {"num_encoder_layers": 2, "num_decoder_layers": 2},  # with four it learns too slowly for an hour
-    ),
+    Rung("sutskever", "regard-rnn", None, _fixed("start", "reversed")),
+    Rung("cho", "regard-rnn", "sutskever", _fixed("every", "forward")),
+    Rung("bahdanau", "regard-rnn", "cho"),
+    Rung("luong-dot", "regard-rnn", "bahdanau", _luong("dot")),
+    Rung("luong-general", "regard-rnn", "luong-dot", _luong("scaled-general")),
+    Rung("luong-concat", "regard-rnn", "luong-dot", _luong("additive")),
+    Rung("luong-location", "regard-rnn", "luong-dot", _luong("location")),
+    Rung("luong-local", "regard-rnn", "luong-general", _luong("scaled-general", {"kind": "local-p"})),
+    # With four layers it learns too slowly for an hour.
+    Rung("transformer", "regard-small", "bahdanau", {"num_encoder_layers": 2, "num_decoder_layers": 2}),
 )
 
 

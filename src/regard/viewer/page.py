@@ -3,21 +3,14 @@
 import base64
 import json
 from collections.abc import Sequence
-from html import escape
 from importlib.resources import files
 from typing import Any, Literal
 
 from regard.draw.labels import escaped
 from regard.flags import FLAGS
+from regard.report.html import frame
 
 _LANGUAGES: tuple[Literal["en", "ko"], ...] = ("en", "ko")
-# A call to another site is impossible, not merely absent. Scripts stand in the file itself: the import map
-# and the start inline, the modules as data: URLs, because a page opened as file:// may not import its
-# neighbours.
-_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:; "
-    "base-uri 'none'; form-action 'none'"
-)
 _NO_SCRIPTS = "This page shows more where scripts may run. 스크립트를 켜면 더 볼 수 있습니다."
 # What could end a script element or, in old parsers of JavaScript, a line.
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
@@ -36,18 +29,9 @@ def page(documents: Sequence[str], cards: Sequence[list[dict[str, Any]]], pictur
     )
     strings = {language: _strings(language) for language in _LANGUAGES}
     image = base64.b64encode(picture.encode()).decode()
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="regard">
-<title>{escaped(title)}</title>
-<style>
-{_read("style.css")}</style>
-</head>
-<body>
+    # Scripts stand in the file itself, the import map and the start inline, the modules as data: URLs: a page
+    # opened as file:// may not import its neighbours.
+    body = f"""<body>
 <div id="app"></div>
 <figure id="picture"><img alt="{escaped(title)}" src="data:image/svg+xml;base64,{image}">
 <noscript><figcaption>{_NO_SCRIPTS}</figcaption></noscript></figure>
@@ -58,9 +42,8 @@ def page(documents: Sequence[str], cards: Sequence[list[dict[str, Any]]], pictur
 import {{ start }} from "#app/main";
 start();
 </script>
-</body>
-</html>
-"""
+</body>"""
+    return frame(title, f"<style>\n{_read('style.css')}</style>", body, scripts=True)
 
 
 def _strings(language: Literal["en", "ko"]) -> dict[str, str]:

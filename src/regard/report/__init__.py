@@ -1,0 +1,1 @@
+"""Reports: one document of sections, tables, figures and examples, as a page, Markdown or plain text."""
