@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from small import random_weights, shrink
 
-from regard.alignment.attention import align_pairs, cut_words
+from regard.alignment.align import align, learn_words
+from regard.alignment.attention import align_pairs
 from regard.alignment.links import from_pharaoh, hard_links, symmetrise, to_words
 from regard.cli import run
 from regard.errors import SourceError
@@ -16,7 +17,7 @@ from regard.options.model import LearnedPositions
 from regard.options.text import SubwordOptions
 from regard.sample import read_sample
 from regard.text.tokenizer import TokenizerPair
-from regard.text.words import match_pieces
+from regard.text.words import cut_words, match_pieces
 from regard.translate.translator import Translator
 
 PAIRS = [(one.source, one.target) for one in read_sample(60)]
@@ -192,6 +193,20 @@ def test_a_very_long_pair_is_told_and_has_no_links(call, tmp_path):
     code, out, err = call(tmp_path / "b.fr", tmp_path / "b.en")
     assert code == 0 and [bool(line) for line in out.split("\n")[:-1]] == [True] * 3 + [False]
     assert "1 pairs are over 400 words" in err
+
+
+def test_one_function_aligns_by_models_or_by_what_the_pairs_teach(folder):
+    there, back = (Translator.open(folder / name) for name in ("there.regard", "back.regard"))
+    by_models = align(PAIRS[:9], folder / "there.regard", back=back, how="union")
+    wanted = align_pairs(PAIRS[:9], there, back, "union")
+    assert [one.to_json() for one in by_models] == [one.to_json() for one in wanted]
+    aligner = learn_words(PAIRS, "words")
+    taught = list(align(PAIRS[:9], cut="words", more=PAIRS[9:]))
+    assert [one.links for one in taught] == [
+        aligner.align(*([text[a:b] for a, b in cut_words(text, "words")] for text in pair))
+        for pair in PAIRS[:9]
+    ]
+    assert [(one.source, one.target) for one in taught] == PAIRS[:9]
 
 
 def test_spaces_and_letters_that_are_cleaned_keep_their_places():

@@ -26,10 +26,14 @@ from regard.evaluation.examples import choose, pictured
 from regard.evaluation.frequency import by_frequency, count_words
 from regard.evaluation.report import report_of, write_report
 from regard.evaluation.resample import bootstrap_p, interval, randomisation_p, resample
-from regard.evaluation.run import evaluate, names_of
+from regard.evaluation.run import EvaluationOptions, names_of
+from regard.evaluation.run import evaluate as evaluate_on
 from regard.evaluation.scores import Interval, LengthScore, length_bins, measures, score
+from regard.evaluation.testset import TestSet
 from regard.model.presets import PRESETS
-from regard.modelfile import ModelFile, save_model
+from regard.modelfile import ModelFile, load_model, save_model
+from regard.options.model import LearnedPositions
+from regard.options.search import BeamOptions
 from regard.options.text import CharacterOptions
 from regard.report.html import page as html_page
 from regard.report.markdown import markdown as markdown_of
@@ -38,6 +42,12 @@ from regard.text.tokenizer import TokenizerPair
 GOLDEN = Path(__file__).parent / "golden" / "model-1.regard"
 RIGHT = ["The cat sat on the mat today.", "It was a very fine day indeed, she said."]
 NEARLY = ["The cat sat on a mat today.", "It was a very fine day indeed, he said."]
+
+
+def evaluate(models, sources, references, given=None, beam_size=1, **options):
+    """Evaluate, by greedy search unless asked otherwise."""
+    how = EvaluationOptions(search=BeamOptions(beam_size=beam_size), **options)
+    return evaluate_on(models, TestSet.of(sources, references), how, given=given)
 
 
 def test_a_perfect_translation_scores_100_and_another_less():
@@ -221,11 +231,10 @@ def test_an_interval_holds_its_score_and_shrinks_with_more_sentences(name):
     assert widths[1] < widths[0] / 2.5  # four times as narrow, more or less
 
 
-def test_memory_of_resampling_does_not_change_what_is_drawn(monkeypatch):
+def test_memory_of_resampling_does_not_change_what_is_drawn():
     counts = measures()["bleu"].counts(SAID, WANTED)
     (at_once,) = resample([counts], 50, 7)
-    monkeypatch.setattr("regard.evaluation.resample._CHUNK_CELLS", 7 * len(SAID))
-    (in_parts,) = resample([counts], 50, 7)
+    (in_parts,) = resample([counts], 50, 7, max_cells=7 * len(SAID))
     assert (at_once == in_parts).all()
 
 
@@ -299,7 +308,6 @@ def found():
         num_trials=100,
         num_resamples=100,
         heat_maps=True,
-        beam_size=1,
     )
 
 
@@ -345,28 +353,29 @@ def test_a_part_of_one_sentence_has_no_interval():
     assert [row.interval for row in one.systems[0].by_length] == [None, None]
 
 
-def test_pairs_too_long_for_the_model_are_counted_and_left_out(monkeypatch):
-    translator = regard.load(GOLDEN)
-    monkeypatch.setattr(translator.model.searcher.engine, "max_tokens", 12, raising=False)
-    found = evaluate(
-        {"short": translator}, SOURCES[:2], ["it rains .", "a b " * 20], num_trials=10, beam_size=1
-    )
+def test_pairs_too_long_for_the_model_are_counted_and_left_out(tmp_path):
+    options = shrink(PRESETS["vaswani2017"])
+    options = options.model_copy(update={"positions": LearnedPositions(max_positions=24)})
+    path = save_small(tmp_path, options)
+    found = evaluate({"short": path}, SOURCES[:2], ["it rains .", "it rains . " * 20], num_trials=10)
     assert found.systems[0].likelihood.num_left_out == 1
     assert "1 references too long" in str(found)
 
 
+def save_small(folder, options):
+    """Write a small model with random weights, and return its path."""
+    tokenizers = TokenizerPair.learn(SOURCES, REFERENCES, CharacterOptions(joint=True))
+    weights = random_weights(options, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
+    save_model(folder / "small.regard", ModelFile(options, weights, tokenizers, "fr", "en", {}, {}))
+    return folder / "small.regard"
+
+
 @pytest.mark.parametrize("preset", ["sutskever2014", "bahdanau2015", "luong2015", "regard-small"])
 def test_every_family_of_models_is_evaluated_and_shown_side_by_side(preset, tmp_path):
-    tokenizers = TokenizerPair.learn(SOURCES, REFERENCES, CharacterOptions(joint=True))
-    options = shrink(PRESETS[preset])
-    weights = random_weights(options, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
-    path = tmp_path / "small.regard"
-    save_model(path, ModelFile(options, weights, tokenizers, "fr", "en", {}, {}))
-    both = evaluate(
-        [GOLDEN, path], SOURCES, REFERENCES, heat_maps=True, num_trials=10, beam_size=1, guard=False
-    )
+    path = save_small(tmp_path, shrink(PRESETS[preset]))
+    both = evaluate([GOLDEN, path], SOURCES, REFERENCES, heat_maps=True, num_trials=10, guard=False)
     small = both.systems[1]
-    assert small.num_parameters == sum(weight.size for weight in weights.values())
+    assert small.num_parameters == sum(weight.size for weight in load_model(path).weights.values())
     assert all(math.isfinite(one.value) for one in small.scores.values()) and small.likelihood.perplexity > 1
     shown = Reader(page(both, "two families"))
     assert ("no attention" in shown.text) == (preset == "sutskever2014" and bool(small.heat_maps))

@@ -21,14 +21,15 @@ from regard.cli import lineage as verb  # noqa: E402
 from regard.draw.labels import texts  # noqa: E402
 from regard.errors import ConfigError, CorpusError, OutputError, RegardError  # noqa: E402
 from regard.evaluation.document import Estimate  # noqa: E402
-from regard.evaluation.run import evaluate  # noqa: E402
+from regard.evaluation.run import EvaluationOptions, evaluate  # noqa: E402
 from regard.evaluation.scores import Interval, measures  # noqa: E402
+from regard.evaluation.testset import TestSet  # noqa: E402
 from regard.lineage.climb import Plan, climb  # noqa: E402
 from regard.lineage.document import Budget, Climbed, Lineage  # noqa: E402
 from regard.lineage.ladder import LADDER, base_of, rungs  # noqa: E402
 from regard.lineage.measure import Lengths, choose_sentence, steps  # noqa: E402
 from regard.lineage.report import check_folder, report_of, summary, write_report  # noqa: E402
-from regard.lineage.run import lineage, read_gold_pairs  # noqa: E402
+from regard.lineage.run import LineageOptions, lineage, read_gold_pairs  # noqa: E402
 from regard.model.build import build_model  # noqa: E402
 from regard.model.engine import batch_loss  # noqa: E402
 from regard.modelfile import load_model  # noqa: E402
@@ -97,9 +98,10 @@ def spaced(text):
 
 
 def climbed(corpus, folder, **request):
-    request = {"steps": 6, "options": SMALL, "num_resamples": 40, "num_trials": 40} | request
-    request.setdefault("display", lambda rung: Quiet())
-    return lineage([corpus / "some.fr", corpus / "some.en"], folder, stages=no_stages, **request)
+    request = {"steps": 6, "sections": SMALL, "num_resamples": 40, "num_trials": 40} | request
+    display = request.pop("display", lambda rung: Quiet())
+    files = [corpus / "some.fr", corpus / "some.en"]
+    return lineage(files, folder, LineageOptions(**request), display=display, stages=no_stages)
 
 
 def plan_of(corpus, folder, **said):
@@ -246,7 +248,8 @@ def planted(wrong="yes no yes no yes no"):
     broken = references[:30] + [f"{number} a black cat {wrong}" for number in range(20)]
     ladder = rungs("sutskever,bahdanau,luong-dot")
     given = dict(zip([rung.name for rung in ladder], [broken, references, references], strict=True))
-    evaluation = evaluate([], sources, references, given=given, num_resamples=200, num_trials=200)
+    options = EvaluationOptions(num_resamples=200, num_trials=200)
+    evaluation = evaluate([], TestSet.of(sources, references), options, given=given)
     lengths = Lengths.of(evaluation, "en")
     found = [
         Climbed(
@@ -407,7 +410,7 @@ def test_gold_links_may_count_from_one_and_have_the_target_first(corpus, tmp_pat
         " ".join(f"{b + 1}-{a + 1}" for a, b in sorted(one.sure)) for one in read_gold(corpus / "gold.align")
     ]
     write(tmp_path / "turned.align", lines)
-    assert read_gold_pairs(*files, tmp_path / "turned.align", from_one=True, is_reversed=True) == plain
+    assert read_gold_pairs(*files, tmp_path / "turned.align", counted_from=1, target_first=True) == plain
     with pytest.raises(CorpusError):
         read_gold_pairs(*files, tmp_path / "turned.align")
 
@@ -472,9 +475,10 @@ def test_all_scores_of_a_ladder_cut_words_as_the_language_asks(corpus, tmp_path,
     monkeypatch.setattr(
         "regard.lineage.measure.measures", lambda language: asked.append(language) or measures(language)
     )
-    lineage(
-        [tmp_path / "some.a", tmp_path / "some.b"], tmp_path / "out", steps=2, options=SMALL, num_resamples=20,
-        num_trials=20, only="cho", test=[tmp_path / "gold.a", tmp_path / "gold.b"],
-        display=lambda rung: Quiet(), stages=no_stages,
+    options = LineageOptions(
+        steps=2, sections=SMALL, num_resamples=20, num_trials=20, only="cho",
+        test=[tmp_path / "gold.a", tmp_path / "gold.b"],
     )  # fmt: skip
+    files = [tmp_path / "some.a", tmp_path / "some.b"]
+    lineage(files, tmp_path / "out", options, display=lambda rung: Quiet(), stages=no_stages)
     assert asked == ["en"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from regard.alignment.reading import USUAL_READING, Reading
 from regard.contract import Engine
+from regard.corpus.language_codes import Languages, check_languages
 from regard.errors import ModelFileError
 from regard.modelfile import ModelFile, load_model
 from regard.runtime.build import build_engine
@@ -62,6 +63,14 @@ class Loaded:
     def open(cls, *paths: str | Path) -> "Loaded":
         """Return the model of a file or of a name of the package, or of several together."""
         return cls.of(*map(load_model, map(Path, paths)), name=" + ".join(Path(path).name for path in paths))
+
+    def check_languages(self, what: str, languages: Languages) -> None:
+        """Raise an error if the model is known not to translate between these languages.
+
+        `what` begins the part of the message about them, such as "the test set is".
+        """
+        mend = "give the files the other way round, or another model"
+        check_languages(f"{self.name} translates", Languages.of(self), what, languages, mend)
 
     @property
     def max_source(self) -> int | None:

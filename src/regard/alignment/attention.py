@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +15,10 @@ from regard.draw.notebook import mime_bundle
 from regard.draw.terminal import USUAL_WIDTH, heat_map_lines
 from regard.errors import ConfigError
 from regard.text.normalize import normalize, trace_normalize
-from regard.text.words import Span, match_pieces, words
+from regard.text.words import Cut, Span, cut_words, match_pieces
 from regard.translate.translator import Translator
 
 _CHUNK = 500
-Cut = Literal["spaces", "words"]
-"""Which words links count: those between spaces, as in other tools' files, or as regard cuts them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,21 +46,19 @@ class Alignment:
             self.weights_TS.astype(float),
         )
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the texts, where their words stand, and the links as plain values."""
+        return {
+            "source": self.source,
+            "target": self.target,
+            "source_words": [list(span) for span in self.source_words],
+            "target_words": [list(span) for span in self.target_words],
+            "links": [list(link) for link in sorted(self.links)],
+        }
+
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         lines = [printable(f"{self.source} → {self.target}"), *heat_map_lines(self.heat_map, USUAL_WIDTH)]
         return mime_bundle("\n".join(lines), heat_maps_svg([self.heat_map]))
-
-
-def cut_words(text: str, cut: Cut) -> tuple[Span, ...]:
-    """Return the words of a text."""
-    if cut == "words":
-        return tuple(words(text))
-    spans, place = [], 0
-    for word in text.split():
-        start = text.index(word, place)
-        place = start + len(word)
-        spans.append((start, place))
-    return tuple(spans)
 
 
 def align_pairs(

@@ -33,15 +33,23 @@ class GoldLinks:
 
 
 def read_gold(
-    path: Path, *, counted_from: Literal[0, 1] = 0, lengths: Sequence[tuple[int, int]] | None = None
+    path: Path,
+    *,
+    counted_from: Literal[0, 1] = 0,
+    target_first: bool = False,
+    lengths: Sequence[tuple[int, int]] | None = None,
 ) -> list[GoldLinks]:
     """Return the gold links of each sentence of a file.
 
     Either a line a sentence, `3-4` for a sure link, `3p4` or `3?4` for a possible one; or a line a link, as
     in the shared tasks (Mihalcea & Pedersen 2003): sentence, source word, target word and `S` or `P`, all
-    counted from 1. With `lengths`, the words of source and target of each sentence, links beyond
-    them are an error, and so is a file for another number of sentences.
+    counted from 1. With `target_first`, links have the target's word first. With `lengths`, the words of
+    source and target of each sentence, links beyond them are an error, and so is a file for another number of
+    sentences.
     """
+    if target_first:
+        turned = None if lengths is None else [(b, a) for a, b in lengths]
+        return [one.flipped() for one in read_gold(path, counted_from=counted_from, lengths=turned)]
     try:
         lines = path.read_text("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:

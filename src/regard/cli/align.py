@@ -9,16 +9,19 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from regard.cli.settings import add_gold_format, read_gold_format
 from regard.draw.progress import progress
-from regard.errors import ConfigError, CorpusError
+from regard.errors import ConfigError
 from regard.files import refuse_to_replace, writing
 
 if TYPE_CHECKING:
-    from regard.alignment.attention import Alignment, Cut
+    from regard.alignment.attention import Alignment
+    from regard.alignment.files import PairFiles
     from regard.alignment.gold import GoldLinks
     from regard.alignment.links import Link, Symmetrisation
     from regard.alignment.statistical.learn import TwoWayAligner
-    from regard.text.words import Span
+    from regard.text.words import Cut
+    from regard.translate.translator import Translator
 
 NAME = "align"
 HELP = "align the words of given translations, and score alignments against gold ones"
@@ -75,11 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gold", type=Path, metavar="FILE",
         help="score against links made by hand: `3-4` sure, `3p4` possible; the error rate goes to stderr",
     )  # fmt: skip
-    parser.add_argument("--from-one", action="store_true", help="the gold file counts words from 1")
-    parser.add_argument("--reversed", action="store_true", help="the gold file has the target's word first")
-    parser.add_argument(
-        "--words", action="store_true", help="links count words as regard cuts them: l' and . are words"
-    )
+    add_gold_format(parser)
     parser.add_argument("--jsonl", action="store_true", help="a line of JSON for each pair: words, links")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="write to a file, which appears when all is done"
@@ -90,43 +89,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Align, write, score, draw."""
-    from regard.alignment.gold import GoldLinks, read_gold
+    from regard.alignment.files import PairFiles
+    from regard.alignment.gold import read_gold
+    from regard.text.words import cut_words
 
     model, paths = _model_and_files(options)
     _refuse_useless_flags(options, model)
     outputs = (options.out, options.glossary, options.svg)
     read = (model, options.back, *paths, *(path for both in options.train for path in both))
     refuse_to_replace(outputs, (*read, options.given, options.gold))
-    cut: Cut = "words" if options.words else "spaces"
+    cut, counted_from = read_gold_format(options)
+    pairs = PairFiles(*paths)
     if options.glossary:
-        _write_glossary(options, paths, cut)
+        _write_glossary(options.glossary, _learnt(options.train, pairs, cut))
         return
-    pairs = _Pairs(*paths)
-    if model:
-        pairs.check_direction(model)
-    if options.back:
-        pairs.check_direction(options.back, back=True)
+    translators = _translators(model, options.back, pairs)
     num_pairs = sum(1 for _ in pairs)  # unequal files and broken encodings show in a second
-    gold: list[GoldLinks] | None = None
+    gold = None
     if options.gold:
-        lengths = [(len(_cut(source, cut)), len(_cut(target, cut))) for source, target in pairs]
-        if options.reversed:
-            lengths = [(b, a) for a, b in lengths]
-        gold = read_gold(options.gold, counted_from=1 if options.from_one else 0, lengths=lengths)
-        gold = [one.flipped() for one in gold] if options.reversed else gold
-    if options.draw is not None and not 1 <= options.draw <= num_pairs:
-        raise ConfigError(f"there is no line {options.draw}: the files have {num_pairs:,}")
+        lengths = [(len(cut_words(source, cut)), len(cut_words(target, cut))) for source, target in pairs]
+        gold = read_gold(
+            options.gold, counted_from=counted_from, target_first=options.reversed, lengths=lengths
+        )
     if options.draw is None:
-        links = _write(options, _aligned(options, model, pairs, cut), num_pairs, keep=gold is not None)
+        found = _aligned(options, translators, pairs, cut)
+        links = _write(options, found, num_pairs, keep=gold is not None)
         if gold is not None:
             _score(links, gold)
         return
     place = options.draw - 1
-    if model is None:  # the aligner learns from all pairs, and links that are given stand line by line
-        found = next(islice(_aligned(options, model, pairs, cut), place, None))
-    else:
-        found = next(_aligned(options, model, islice(pairs, place, place + 1), cut, options.draw))
-    _draw(found, options.svg)
+    if not 0 <= place < num_pairs:
+        raise ConfigError(f"there is no line {options.draw}: the files have {num_pairs:,}")
+    if translators:
+        alignments = _aligned(options, translators, islice(pairs, place, place + 1), cut, options.draw)
+    else:  # the aligner learns from all pairs, and links that are given stand line by line
+        alignments = islice(_aligned(options, translators, pairs, cut), place, None)
+    _draw(next(alignments), options.svg)
 
 
 def _model_and_files(options: argparse.Namespace) -> tuple[Path | None, list[Path]]:
@@ -171,59 +169,52 @@ def _refuse_useless_flags(options: argparse.Namespace, model: Path | None) -> No
         )
 
 
+def _translators(model: Path | None, back: Path | None, pairs: "PairFiles") -> "list[Translator]":
+    """Return the translators of the models, each checked against the languages of the files."""
+    from regard.corpus.language_codes import Languages
+    from regard.translate.translator import Translator
+
+    if model is None:
+        return []
+    translators = [Translator.open(path) for path in (model, back) if path is not None]
+    forward = Languages.of(pairs)
+    ways = (("the files are", forward), ("the files backwards are", forward.swapped()))
+    for translator, way in zip(translators, ways, strict=False):
+        translator.model.check_languages(*way)
+    return translators
+
+
 def _aligned(
     options: argparse.Namespace,
-    model: Path | None,
+    translators: "Sequence[Translator]",
     pairs: Iterable[tuple[str, str]],
     cut: "Cut",
     first_number: int = 1,
 ) -> Iterator["Alignment"]:
-    """Yield the alignments, however they are found."""
+    """Return the alignments, however they are found."""
+    from regard.alignment.align import align_by_words
     from regard.alignment.attention import align_pairs, drawn_links
-    from regard.evaluation.testset import read_lines
+    from regard.alignment.files import read_links
 
+    if translators:
+        forward, backward = translators[0], translators[1] if len(translators) > 1 else None
+        return align_pairs(pairs, forward, backward, options.how, cut, first_number)
     if options.given:
-        num_lines, num_pairs = sum(1 for _ in read_lines(options.given)), sum(1 for _ in pairs)
-        if num_lines != num_pairs:
-            raise CorpusError(f"{options.given} has {num_lines:,} lines for {num_pairs:,} pairs of sentences")
-        for number, ((source, target), line) in enumerate(
-            zip(pairs, read_lines(options.given), strict=True), 1
-        ):
-            links = _read_links(f"{options.given}, line {number}", line, source, target, cut)
-            yield drawn_links(source, target, links, cut)
-        return
-    if model is None:
-        yield from _statistically(options, pairs, cut)
-        return
-    from regard.translate.translator import Translator
-
-    back = None if options.back is None else Translator.open(options.back)
-    yield from align_pairs(pairs, Translator.open(model), back, options.how, cut, first_number)
+        links = read_links(options.given, pairs, cut)
+        return (drawn_links(*pair, found, cut) for pair, found in zip(pairs, links, strict=True))
+    return align_by_words(_learnt(options.train, pairs, cut), pairs, options.how, cut)
 
 
-def _statistically(
-    options: argparse.Namespace, pairs: Iterable[tuple[str, str]], cut: "Cut"
-) -> Iterator["Alignment"]:
-    from regard.alignment.attention import drawn_links
-
-    def words(pair: tuple[str, str]) -> tuple[list[str], list[str]]:
-        return _words(pair, cut)
-
-    aligner = _learnt(options, pairs, cut)
-    for (source, target), links in zip(
-        pairs, aligner.align_many(map(words, pairs), options.how), strict=True
-    ):
-        yield drawn_links(source, target, links, cut)
-
-
-def _learnt(options: argparse.Namespace, pairs: Iterable[tuple[str, str]], cut: "Cut") -> "TwoWayAligner":
+def _learnt(
+    train: Sequence[tuple[Path, Path]], pairs: Iterable[tuple[str, str]], cut: "Cut"
+) -> "TwoWayAligner":
     """Return the statistical aligner of these pairs and those of --train."""
-    from regard.alignment.statistical.learn import learn_both
+    from regard.alignment.align import learn_words
+    from regard.alignment.files import PairFiles
     from regard.alignment.statistical.pairs import TOO_LONG
 
-    more = (pair for source, target in options.train for pair in _Pairs(source, target))
     with progress() as show:
-        aligner = learn_both((_words(pair, cut) for pair in chain(pairs, more)), on_progress=show)
+        aligner = learn_words(chain(pairs, *(PairFiles(*files) for files in train)), cut, show)
     if num_long := aligner.skipped[TOO_LONG]:
         print(
             f"regard: {num_long:,} pairs are {TOO_LONG}: they teach nothing and have no links",
@@ -232,13 +223,8 @@ def _learnt(options: argparse.Namespace, pairs: Iterable[tuple[str, str]], cut: 
     return aligner
 
 
-def _words(pair: tuple[str, str], cut: "Cut") -> tuple[list[str], list[str]]:
-    return tuple([text[a:b] for a, b in _cut(text, cut)] for text in pair)  # type: ignore[return-value]
-
-
-def _write_glossary(options: argparse.Namespace, paths: list[Path], cut: "Cut") -> None:
-    aligner = _learnt(options, _Pairs(*paths), cut)
-    with writing(options.glossary) as (stream,), progress() as show:
+def _write_glossary(path: Path, aligner: "TwoWayAligner") -> None:
+    with writing(path) as (stream,), progress() as show:
         for number, term in enumerate(aligner.glossary(), 1):
             show("writing words", number, 0)
             stream.write(f"{term.source}\t{term.target}\t{term.score:.2f}\t{term.num_met}\n".encode())
@@ -259,24 +245,11 @@ def _write(
         for number, one in enumerate(found, 1):
             if keep:
                 links.append(one.links)
-            line = _json(one) if options.jsonl else to_pharaoh(one.links)
+            line = json.dumps(one.to_json(), ensure_ascii=False) if options.jsonl else to_pharaoh(one.links)
             stream.write(line.encode() + b"\n")
             if show:
                 show("aligning", number, num_pairs)
     return links
-
-
-def _json(one: "Alignment") -> str:
-    return json.dumps(
-        {
-            "source": one.source,
-            "target": one.target,
-            "source_words": [list(span) for span in one.source_words],
-            "target_words": [list(span) for span in one.target_words],
-            "links": [list(link) for link in sorted(one.links)],
-        },
-        ensure_ascii=False,
-    )
 
 
 def _score(links: list[frozenset["Link"]], gold: "list[GoldLinks]") -> None:
@@ -299,56 +272,3 @@ def _draw(one: "Alignment", path: Path | None) -> None:
         return
     with writing(path) as (stream,):
         stream.write(heat_maps_svg([one.heat_map]).encode())
-
-
-def _cut(text: str, cut: "Cut") -> "Sequence[Span]":
-    from regard.alignment.attention import cut_words
-
-    return cut_words(text, cut)
-
-
-def _read_links(where: str, line: str, source: str, target: str, cut: "Cut") -> frozenset["Link"]:
-    from regard.alignment.links import from_pharaoh
-
-    try:
-        links = from_pharaoh(line)
-    except ValueError as error:
-        raise CorpusError(f"{where}: {error}") from None
-    lengths = len(_cut(source, cut)), len(_cut(target, cut))
-    for a, b in links:
-        if a >= lengths[0] or b >= lengths[1]:
-            raise CorpusError(
-                f"{where}: {a}-{b} is out of range, the pair has {lengths[0]} and {lengths[1]} words"
-            )
-    return links
-
-
-class _Pairs:
-    """The lines of two files side by side, read anew each time; both must have as many."""
-
-    def __init__(self, source: Path, target: Path) -> None:
-        from regard.corpus.read import open_corpus
-
-        self.corpus = open_corpus([source, target])
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        from regard.evaluation.testset import check_readable
-
-        for pair in self.corpus.pairs():
-            for path, text in zip(self.corpus.paths, (pair.source, pair.target), strict=True):
-                check_readable(path, [text], [pair.line])
-            yield pair.source, pair.target
-
-    def check_direction(self, model: Path, *, back: bool = False) -> None:
-        """Raise an error if a model is known not to translate between the languages of the files."""
-        from regard.corpus.language_codes import Languages, check_languages
-        from regard.modelfile import load_model
-
-        its, wanted = Languages.of(load_model(model)), Languages.of(self.corpus)
-        if back:
-            files, wanted = "the files backwards are", wanted.swapped()
-        else:
-            files = "the files are"
-        check_languages(
-            f"{model} translates", its, files, wanted, "give the files the other way round, or another model"
-        )

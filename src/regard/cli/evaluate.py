@@ -4,11 +4,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from regard.cli.settings import add_search, read_search
 from regard.draw.progress import progress
 from regard.errors import ConfigError
+
+if TYPE_CHECKING:
+    from regard.evaluation.document import Evaluation
 
 NAME = "evaluate"
 HELP = "score models on a test set, by every measure, and compare them"
@@ -68,10 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Evaluate, and show or write what was found."""
     from regard.evaluation.report import check_folder, write_report
-    from regard.evaluation.run import evaluate, names_of
-    from regard.evaluation.testset import read_counts, read_texts, read_translations
-    from regard.files import refuse_to_replace, writing
-    from regard.report.folder import json_text
+    from regard.evaluation.run import EvaluationOptions, evaluate
+    from regard.evaluation.testset import read_counts, read_test, read_translations
+    from regard.files import refuse_to_replace
+    from regard.options.parse import parse
 
     if options.force and options.report is None:
         raise ConfigError("--force replaces a report; name it with --report DIR")
@@ -79,48 +82,32 @@ def run(options: argparse.Namespace) -> None:
         check_folder(options.report, options.force)
     if options.json not in (None, "-") and Path(options.json).is_dir():
         raise ConfigError(f"--json {options.json} is a folder; name a file")
-    search = _search(options)
+    search = parse("search", read_search(options.beam, options.set))  # mistakes show before reading
     models, files = _models_and_files(options.words, bool(options.given))
-    given_files = list(map(_given, options.given))
+    given_files = _given_files(options.given)
     if options.json not in (None, "-"):
-        read = (*models, *files, options.train, *(path for path, _ in given_files))
-        refuse_to_replace([Path(options.json)], read)
-    texts = read_texts(files, *_languages(models))
-    given = {}
-    for path, name in given_files:
-        if name in given:
-            raise ConfigError(f"two systems are called {name!r}; name one as in --given {path}=NAME")
-        given[name] = read_translations(path, len(texts.sources))
+        refuse_to_replace([Path(options.json)], (*models, *files, options.train, *given_files.values()))
+    test = read_test(files, *_languages(models, files))
+    given = {name: read_translations(path, len(test.sources)) for name, path in given_files.items()}
     with progress() as show:
         counts = None
         if options.train is not None:
             show(f"counting words of {options.train}", 0, 0)
             counts = read_counts(options.train, options.lower, options.tokenized)
-        found = evaluate(
-            dict(zip(names_of(models), models, strict=True)),
-            texts.sources,
-            texts.references,
-            given=given,
+        how = EvaluationOptions(
+            search=search,
+            guard=not options.no_guard,
             lower=options.lower,
             tokenized=options.tokenized,
-            source_language=texts.source_language,
-            target_language=texts.target_language,
             train_counts=counts,
-            guard=not options.no_guard,
             heat_maps=options.report is not None,
-            on_progress=show,
-            **search,
         )
+        found = evaluate(models, test, how, given=given, on_progress=show)
     if options.report is not None:
         title = f"{', '.join(one.name for one in found.systems)} on {files[0].name}"
         write_report(found, options.report, title, options.force)
     if options.json is not None:
-        data = json_text(found.to_json())
-        if options.json == "-":
-            sys.stdout.write(data)
-        else:
-            with writing(Path(options.json)) as (stream,):
-                stream.write(data.encode("utf-8", "replace"))
+        _write_json(found, options.json)
     if options.json != "-":
         print(found)
         for path in (options.report and options.report / "report.html", options.json):
@@ -128,12 +115,16 @@ def run(options: argparse.Namespace) -> None:
                 print(f"\nwrote {path}")
 
 
-def _search(options: argparse.Namespace) -> dict[str, Any]:
-    from regard.options.parse import parse
+def _write_json(found: "Evaluation", place: str) -> None:
+    from regard.files import writing
+    from regard.report.folder import json_text
 
-    search = read_search(options.beam, options.set)
-    parse("search", search)  # a mistake shows before anything is read
-    return search
+    data = json_text(found.to_json())
+    if place == "-":
+        sys.stdout.write(data)
+        return
+    with writing(Path(place)) as (stream,):
+        stream.write(data.encode("utf-8", "replace"))
 
 
 def _models_and_files(words: list[str], has_given: bool) -> tuple[list[Path], list[Path]]:
@@ -151,21 +142,26 @@ def _models_and_files(words: list[str], has_given: bool) -> tuple[list[Path], li
     return models, files
 
 
-def _languages(models: Sequence[Path]) -> tuple[str | None, str | None]:
-    """Return the languages of the first model: a file with both languages can be read either way."""
+def _languages(models: Sequence[Path], files: Sequence[Path]) -> tuple[str | None, str | None]:
+    """Return the languages of the first model, by which a file with both languages is read."""
     from regard.modelfile import load_model
 
-    if not models:
+    if not models or len(files) == 2:
         return None, None
     first = load_model(models[0])
     return first.source_language, first.target_language
 
 
-def _given(text: str) -> tuple[Path, str]:
-    """Return the file of a `--given` and what its system is called."""
-    path, equals, name = text.rpartition("=")
-    if not equals or Path(text).is_file():
-        return Path(text), Path(text).name
-    if not path or not name.strip():
-        raise ConfigError(f"--given {text} is not valid; write FILE or FILE=NAME")
-    return Path(path), name.strip()
+def _given_files(texts: Sequence[str]) -> dict[str, Path]:
+    """Return the files of all `--given`, by the names of their systems."""
+    found: dict[str, Path] = {}
+    for text in texts:
+        path, equals, name = text.rpartition("=")
+        if not equals or Path(text).is_file():
+            path, name = text, Path(text).name
+        if not path or not name.strip():
+            raise ConfigError(f"--given {text} is not valid; write FILE or FILE=NAME")
+        if name.strip() in found:
+            raise ConfigError(f"two systems are called {name.strip()!r}; name one as in --given {path}=NAME")
+        found[name.strip()] = Path(path)
+    return found

@@ -5,6 +5,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from regard.cli.settings import add_languages
 from regard.draw.progress import progress
 
 NAME = "inspect"
@@ -29,10 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the corpus: two files, or one with both languages",
     )
-    parser.add_argument(
-        "--source", metavar="LANG", help="source language, if the names of the files do not tell"
-    )
-    parser.add_argument("--target", metavar="LANG", help="target language")
+    add_languages(parser)
     parser.add_argument(
         "--test",
         type=Path,

@@ -2,9 +2,16 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from regard.cli.settings import put_setting, read_setting, read_time
+from regard.cli.settings import (
+    add_corpus,
+    add_gold_format,
+    add_machine,
+    read_gold_format,
+    read_sections,
+    read_time,
+)
 from regard.errors import ConfigError
 from regard.training import load_torch
 
@@ -29,10 +36,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE",
-        help="two plain files, source and target, or one TMX, XLIFF, PO, TSV, JSONL or Parquet file",
-    )  # fmt: skip
+    add_corpus(parser)
     parser.add_argument(
         "--report", type=Path, required=True, metavar="DIR",
         help="the folder of the report and, in models/, of the models",
@@ -46,10 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--only", metavar="NAME,NAME", help="these rungs alone; docs/lineage.md has their names"
     )
     parser.add_argument(
-        "--valid", type=Path, nargs="+", default=[], metavar="FILE",
-        help="pairs to validate on; without it some are set aside",
-    )  # fmt: skip
-    parser.add_argument(
         "--test", type=Path, nargs="+", default=[], metavar="FILE",
         help="pairs to measure on; without it those of validation",
     )  # fmt: skip
@@ -57,20 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gold", type=Path, nargs=3, metavar=("SOURCE", "TARGET", "LINKS"),
         help="pairs aligned by hand, for the alignment error rate: `3-4` sure, `3p4` possible",
     )  # fmt: skip
-    parser.add_argument("--from-one", action="store_true", help="the gold links count words from 1")
-    parser.add_argument("--reversed", action="store_true", help="the gold links have the target's word first")
-    parser.add_argument(
-        "--words", action="store_true", help="they count words as regard cuts them: l' and . are words"
-    )
+    add_gold_format(parser)
     parser.add_argument(
         "--sentence", metavar="TEXT", help="the sentence whose heat maps are shown; else one of the test set"
     )
-    parser.add_argument("--source", metavar="LANG", help="source language, if the files do not tell")
-    parser.add_argument("--target", metavar="LANG", help="target language")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed is another run (1)")
-    parser.add_argument(
-        "--device", default="auto", help="cpu, cuda, cuda:1, mps; by itself the best there is"
-    )
+    add_machine(parser)
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE",
         help="an option of docs/options.md for every rung, such as model.hidden_size=64",
@@ -79,32 +70,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train, measure, write, and print what came of it."""
-    options = _options(arguments.set)
+    sections = read_sections(arguments.set)
     seconds = None if arguments.time is None else read_time(arguments.time)
     gold = _gold(arguments)
     load_torch()
     from regard.lineage.report import file_name, write_report
-    from regard.lineage.run import lineage
+    from regard.lineage.run import LineageOptions, lineage
     from regard.training.display import open_display
     from regard.training.loop import Stopped
 
+    options = LineageOptions(
+        seconds=seconds,
+        steps=arguments.steps,
+        validation=arguments.valid,
+        test=arguments.test,
+        gold=gold,
+        only=arguments.only,
+        sentence=arguments.sentence,
+        source_language=arguments.source,
+        target_language=arguments.target,
+        seed=arguments.seed,
+        device=arguments.device,
+        sections=sections,
+    )
     try:
-        found = lineage(
-            arguments.files,
-            arguments.report,
-            seconds=seconds,
-            steps=arguments.steps,
-            valid=arguments.valid,
-            test=arguments.test,
-            gold=gold,
-            only=arguments.only,
-            sentence=arguments.sentence,
-            source_language=arguments.source,
-            target_language=arguments.target,
-            seed=arguments.seed,
-            device=arguments.device,
-            options=options,
-        )
+        found = lineage(arguments.files, arguments.report, options)
     except Stopped as stopped:
         display = open_display()
         display.note(str(stopped))
@@ -126,20 +116,7 @@ def _gold(arguments: argparse.Namespace) -> "Gold | None":
         return None
     from regard.lineage.run import read_gold_pairs
 
+    cut, counted_from = read_gold_format(arguments)
     return read_gold_pairs(
-        *arguments.gold,
-        from_one=arguments.from_one,
-        is_reversed=arguments.reversed,
-        cut="words" if arguments.words else "spaces",
+        *arguments.gold, counted_from=counted_from, target_first=arguments.reversed, cut=cut
     )
-
-
-def _options(settings: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the options for every rung, by section."""
-    values: dict[str, dict[str, Any]] = {}
-    for setting in settings:
-        path, value = read_setting(setting, "section.key=value")
-        if len(path) < 2:
-            raise ConfigError(f"--set {setting} is not valid; write section.key=value")
-        put_setting(values, path, value)
-    return values

@@ -6,12 +6,14 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
     from regard.draw.terminal import Colour
+    from regard.text.words import Cut
 
 _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
@@ -25,6 +27,17 @@ def read_setting(setting: str, form: str) -> tuple[list[str], Any]:
         return key.split("."), tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return key.split("."), text
+
+
+def read_sections(settings: Iterable[str], values: dict[str, Any] | None = None) -> dict[str, dict[str, Any]]:
+    """Return the options by section that `--set section.key=value` gives, laid over some values."""
+    values = {} if values is None else values
+    for setting in settings:
+        path, value = read_setting(setting, "section.key=value")
+        if len(path) < 2:
+            raise ConfigError(f"--set {setting} is not valid; write section.key=value")
+        put_setting(values, path, value)
+    return values
 
 
 def put_setting(values: dict[str, Any], path: list[str], value: Any) -> None:
@@ -69,6 +82,47 @@ def read_time(text: str) -> float:
         )
     hours, minutes, seconds = (float(number or 0) for number in match.groups())
     return 3600 * hours + 60 * minutes + seconds
+
+
+def add_gold_format(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that `read_gold_format` reads."""
+    parser.add_argument("--from-one", action="store_true", help="the gold links count words from 1")
+    parser.add_argument("--reversed", action="store_true", help="the gold links have the target's word first")
+    parser.add_argument(
+        "--words", action="store_true", help="links count words as regard cuts them: l' and . are words"
+    )
+
+
+def read_gold_format(options: argparse.Namespace) -> "tuple[Cut, Literal[0, 1]]":
+    """Return which words gold links count, and from which number."""
+    return "words" if options.words else "spaces", 1 if options.from_one else 0
+
+
+def add_corpus(parser: argparse.ArgumentParser) -> None:
+    """Declare the files of a corpus to train on, and its languages."""
+    parser.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE",
+        help="two plain files, source and target, or one TMX, XLIFF, PO, TSV, JSONL or Parquet file",
+    )  # fmt: skip
+    add_languages(parser)
+    parser.add_argument(
+        "--valid", type=Path, nargs="+", default=[], metavar="FILE",
+        help="pairs to validate on; without it some are set aside",
+    )  # fmt: skip
+
+
+def add_machine(parser: argparse.ArgumentParser) -> None:
+    """Declare `--seed` and `--device`."""
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed is another run (1)")
+    parser.add_argument(
+        "--device", default="auto", help="cpu, cuda, cuda:1, mps; by itself the best there is"
+    )
+
+
+def add_languages(parser: argparse.ArgumentParser) -> None:
+    """Declare `--source` and `--target`."""
+    parser.add_argument("--source", metavar="LANG", help="source language, if the files do not tell")
+    parser.add_argument("--target", metavar="LANG", help="target language, if the files do not tell")
 
 
 def add_colour(parser: argparse.ArgumentParser) -> None:

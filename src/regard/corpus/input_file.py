@@ -186,3 +186,22 @@ def _zstd_is_whole(raw: BufferedReader) -> bool:
             return False
         raw.seek(4 * (descriptor >> 2 & 1), os.SEEK_CUR)
     return raw.tell() == size
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file, all of them UTF-8."""
+    if not path.is_file():
+        reason = "is a folder; name the file in it" if path.is_dir() else "no such file; check the name"
+        raise CorpusError(f"{path}: {reason}")
+    with InputFile(path) as file:
+        for number, text in enumerate(file.lines(), 1):
+            check_utf8(path, number, text)
+            yield text
+
+
+def check_utf8(path: Path, line: int, text: str) -> None:
+    """Raise an error for a line with bytes that are not UTF-8, which are read as half characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise CorpusError(f"{path}:{line}: is not UTF-8; convert the file") from None

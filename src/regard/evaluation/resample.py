@@ -12,22 +12,25 @@ from regard.evaluation.scores import Floats, Interval
 NUM_RESAMPLES = 1000
 NUM_TRIALS = 10_000
 SEED = 12345  # sacrebleu's: the same draws, and so the same intervals
-_CHUNK_CELLS = 2_000_000  # of the matrix of counts: memory stays flat however large the test set
+MAX_CELLS = 2_000_000  # of the matrix of counts: memory stays flat however large the test set
 
 Formula = Callable[[Floats], Floats]  # from sums, a row for each resample, to scores
 
 
-def resample(counts: Sequence[Floats], num_resamples: int, seed: int) -> list[Floats]:
+def resample(
+    counts: Sequence[Floats], num_resamples: int, seed: int, max_cells: int = MAX_CELLS
+) -> list[Floats]:
     """Return for each matrix of counts, a row for each sentence, its sums in each resample.
 
-    Every resample draws as many sentences as there are, with replacement, the same for all matrices.
+    Every resample draws as many sentences as there are, with replacement, the same for all matrices. At most
+    `max_cells` numbers are drawn at a time.
     """
     together = np.concatenate(counts, axis=1)
     num_sentences = len(together)
     rng = np.random.default_rng(seed)
     sums = [
         _times_drawn(rng.integers(0, num_sentences, (size, num_sentences)), num_sentences) @ together
-        for size in _chunks(num_resamples, num_sentences)
+        for size in _chunks(num_resamples, num_sentences, max_cells)
     ]
     ends = np.cumsum([one.shape[1] for one in counts])[:-1]
     return np.split(np.concatenate(sums), ends, axis=1)
@@ -78,8 +81,8 @@ def _times_drawn(drawn: np.ndarray, num_sentences: int) -> Floats:
     return np.bincount(places.ravel(), minlength=size * num_sentences).reshape(size, -1).astype(float)
 
 
-def _chunks(num_rows: int, row_size: int) -> Iterator[int]:
+def _chunks(num_rows: int, row_size: int, max_cells: int = MAX_CELLS) -> Iterator[int]:
     """Yield how many rows to make at a time, up to all of them."""
-    most = max(1, _CHUNK_CELLS // row_size)
+    most = max(1, max_cells // row_size)
     for first in range(0, num_rows, most):
         yield min(most, num_rows - first)

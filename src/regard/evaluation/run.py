@@ -1,14 +1,14 @@
-"""From models and a test set to an `Evaluation`: the one road that commands, reports and notebooks take."""
+"""From models and a test set to an `Evaluation`: the one function that commands and notebooks call."""
 
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from regard.corpus.language_codes import Languages, check_languages
+from regard.corpus.language_codes import Languages
 from regard.draw.heatmap import HeatMap
 from regard.errors import ConfigError, CorpusError, SourceError
 from regard.evaluation.bench import Bench
@@ -17,117 +17,90 @@ from regard.evaluation.examples import pictured
 from regard.evaluation.frequency import by_frequency, count_words, split_words
 from regard.evaluation.resample import NUM_RESAMPLES, NUM_TRIALS, SEED
 from regard.evaluation.scores import measures
-from regard.modelfile import ModelFile, load_model
+from regard.evaluation.testset import TestSet
+from regard.loaded import Loaded
+from regard.options.search import BeamOptions
+from regard.progress import Progress, unshown
+from regard.search.searcher import Search
 from regard.text.words import words
+from regard.translate.request import Request
+from regard.translate.result import Translation
 from regard.translate.translator import FORKING, Translator
 from regard.vocabulary import RESERVED, UNK
 
-Show = Callable[[str, int, int], None]  # what is being done, how much of it is done, and of how much
+Models = Sequence[str | Path] | Mapping[str, str | Path | Translator]
+"""Model files, or model files or translators by name."""
 
-_CHUNK_SENTENCES = 2000  # translated at a time; their attention is not kept
 _FORCED_AT_ONCE = 100
 _MAX_NLL = 700.0  # beyond it there is no float for its perplexity
 
 
+@dataclass(frozen=True, slots=True)
+class EvaluationOptions:
+    """How to translate a test set, and how to compare the translations.
+
+    `search` is how models translate. Without the `guard` they are measured bare: nothing is tried again, and
+    no long source is split. Texts are compared cased and detokenised, unless `lower` or `tokenized` is true.
+    `train_counts` says how often words were seen (`count_words`); without it the references are counted.
+    `heat_maps` keeps pictures of the sentences worth a look.
+    """
+
+    search: Search = field(default_factory=BeamOptions)
+    guard: bool = True
+    lower: bool = False
+    tokenized: bool = False
+    train_counts: Counter[str] | None = None
+    num_resamples: int = NUM_RESAMPLES
+    num_trials: int = NUM_TRIALS
+    seed: int = SEED
+    heat_maps: bool = False
+
+    @property
+    def compared(self) -> str:
+        """How letters and words are compared, in words."""
+        letters = "lower-cased" if self.lower else "cased"
+        return f"{letters}, {'tokenised' if self.tokenized else 'detokenised'}"
+
+
 def evaluate(
-    models: Sequence[str | Path] | Mapping[str, str | Path | Translator],
-    sources: Sequence[str],
-    references: Sequence[str],
+    models: Models,
+    test: TestSet,
+    options: EvaluationOptions | None = None,
     *,
     given: Mapping[str, Sequence[str]] | None = None,
-    lower: bool = False,
-    tokenized: bool = False,
-    source_language: str | None = None,
-    target_language: str | None = None,
-    train_counts: Counter[str] | None = None,
-    guard: bool = True,
-    num_resamples: int = NUM_RESAMPLES,
-    num_trials: int = NUM_TRIALS,
-    seed: int = SEED,
-    heat_maps: bool = False,
-    on_progress: Show | None = None,
-    **search: Any,
+    on_progress: Progress = unshown,
 ) -> Evaluation:
-    """Translate with each model and return how good that is, by every measure; the first is compared with.
+    """Return how well each model translates the test set, by every measure, compared with the first.
 
-    `models` are files, or files or translators by name. `given` has the translations of other systems by
-    name. Texts are compared cased and detokenised, unless `lower` or `tokenized` says that letters or spaces
-    are to be taken otherwise. Where languages are known, a model of other languages is refused.
-    `train_counts` says how often words were seen (`count_words`); without it the references are counted.
-    Without the `guard` models are measured bare: nothing is tried again, and no long source is split.
-    `heat_maps` keeps pictures of the sentences worth a look. `search` takes the options of that section, such
-    as `beam_size=1`.
+    `given` has the translations of other systems by name. A model of other languages is refused, where
+    languages are known.
     """
-    if isinstance(sources, str) or isinstance(references, str):
-        raise TypeError("evaluate() takes lists of texts; put single texts into brackets")
-    given = given or {}
+    options, given = options or EvaluationOptions(), given or {}
     named = models if isinstance(models, Mapping) else dict(zip(names_of(models), models, strict=True))
-    _check(sources, references, named, given)
-    show = on_progress or (lambda stage, done, total: None)
-    opened = [_open(name, model, guard) for name, model in named.items()]  # all, before the first translates
-    for one in opened:
-        check_languages(
-            f"{one.path or one.name} translates",
-            Languages.of(one),
-            "the test set is",
-            Languages(source_language, target_language),
-            "give the files the other way round, or another model",
-        )
-    language = target_language or next((one.target_language for one in opened if one.target_language), None)
-    bench = Bench(
-        sources, references, measures(language, lower=lower, tokenized=tokenized), num_resamples, seed
-    )
-    occurrences = count_words(references, lower, tokenized) if train_counts is None else train_counts
-    wanted_words = [split_words(text, lower, tokenized) for text in references]
-
-    drafts: list[_Draft] = []
-    for model in opened:
-        said = _translate(model, sources, {"guard": guard, **search}, show)
-        likelihood = _likelihood(model, sources, references, show)
-        drafts.append(replace(said, likelihood=likelihood))
-    drafts += [
-        _Draft(name, None, None, None, tuple(texts), ((),) * len(texts)) for name, texts in given.items()
+    _check(test, named, given)
+    # All are opened before the first translates, so that mistakes show at once.
+    translators = {name: _open(model, test, options.guard) for name, model in named.items()}
+    drafts = [
+        _translate(name, _path(named[name]), translator, test, options, on_progress)
+        for name, translator in translators.items()
     ]
-    for place, draft in enumerate(drafts):
-        show("scoring", place, len(drafts))
-        bench.count(draft.name, draft.texts)
-    show("scoring", len(drafts), len(drafts))
-    scores, differences = bench.compare(num_trials)
-    by_length = bench.by_length()
-    systems = []
-    for draft in drafts:
-        said_words = [split_words(text, lower, tokenized) for text in draft.texts]
-        systems.append(
-            System(
-                draft.name,
-                draft.path,
-                draft.num_parameters,
-                scores[draft.name],
-                by_length[draft.name],
-                by_frequency(said_words, wanted_words, occurrences, num_resamples, seed),
-                bench.by_flag(draft.name, draft.flags) if draft.translator else (),
-                draft.likelihood,
-                draft.speed,
-                draft.texts,
-                draft.flags,
-                tuple(bench.sentences(draft.name)),
-            )
-        )
-    evaluation = Evaluation(
-        tuple(sources),
-        tuple(references),
-        tuple(systems),
-        differences,
-        {name: measure.signature(num_resamples, seed) for name, measure in bench.measures.items()},
-        f"{'lower-cased' if lower else 'cased'}, {'tokenised' if tokenized else 'detokenised'}",
-        "the references" if train_counts is None else "the training data",
-        num_resamples,
-        num_trials,
-        seed,
-        dict(search),
-        guard,
+    drafts += [_Draft(name, tuple(texts), ((),) * len(texts)) for name, texts in given.items()]
+    language = test.target_language or next(
+        (one.model.target_language for one in translators.values() if one.model.target_language), None
     )
-    return _with_heat_maps(evaluation, drafts, show) if heat_maps else evaluation
+    bench = Bench(
+        test.sources,
+        test.references,
+        measures(language, lower=options.lower, tokenized=options.tokenized),
+        options.num_resamples,
+        options.seed,
+    )
+    for place, draft in enumerate(drafts):
+        on_progress("scoring", place, len(drafts))
+        bench.count(draft.name, draft.texts)
+    on_progress("scoring", len(drafts), len(drafts))
+    scored = _scored(drafts, bench, test, options)
+    return _with_heat_maps(scored, drafts, on_progress) if options.heat_maps else scored
 
 
 def names_of(paths: Sequence[str | Path]) -> list[str]:
@@ -140,100 +113,133 @@ def names_of(paths: Sequence[str | Path]) -> list[str]:
     return [f"{name} #{number}" for number, name in enumerate(names, 1)]
 
 
-def _check(
-    sources: Sequence[str],
-    references: Sequence[str],
-    models: Mapping[str, Any],
-    given: Mapping[str, Sequence[str]],
-) -> None:
+def _check(test: TestSet, models: Mapping[str, object], given: Mapping[str, Sequence[str]]) -> None:
     """Raise an error for what cannot be compared."""
     if not models and not given:
         raise ConfigError("there is nothing to evaluate; give a model, or translations of another system")
     if twice := models.keys() & given.keys():
         raise ConfigError(f"two systems are called {min(twice)!r}; give one of them another name")
-    counts = {"sources": len(sources), "references": len(references)}
-    counts |= {f"translations by {name}": len(texts) for name, texts in given.items()}
-    if not sources or len(set(counts.values())) > 1:
-        told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-        raise CorpusError(f"cannot evaluate {told}; give one of each for every sentence, and at least one")
-    for side, texts in (("source", sources), ("reference", references)):
-        for number, text in enumerate(texts, 1):
-            if not text.strip():
-                raise CorpusError(f"{side} {number:,} is blank; leave that sentence out")
+    for name, texts in given.items():
+        if len(texts) != len(test.sources):
+            raise CorpusError(
+                f"cannot evaluate {len(test.sources):,} sources with {len(texts):,} translations by {name}; "
+                "give one for every sentence"
+            )
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
-    name: str
-    path: str | None
-    translator: Translator
-    source_language: str | None
-    target_language: str | None
-    num_parameters: int | None
+def _path(model: str | Path | Translator) -> str | None:
+    return None if isinstance(model, Translator) else str(model)
 
 
-def _open(name: str, model: str | Path | Translator, guard: bool) -> _Model:
+def _open(model: str | Path | Translator, test: TestSet, guard: bool) -> Translator:
+    """Return the translator of a model, which must not be known to translate other languages."""
     if isinstance(model, Translator):
-        return _Model(name, None, model, None, None, None)
-    file: ModelFile = load_model(Path(model))
-    if not guard:
-        file = replace(file, split_above=None)
-    num_parameters = sum(weight.size for weight in file.weights.values())
-    return _Model(
-        name,
-        str(model),
-        Translator.of(file, pool=FORKING),
-        file.source_language,
-        file.target_language,
-        num_parameters,
-    )
+        translator = model
+    else:
+        loaded = Loaded.open(model)
+        translator = Translator(loaded if guard else replace(loaded, split_above=None), FORKING)
+    translator.model.check_languages("the test set is", Languages.of(test))
+    return translator
 
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What a system has said, before it is scored."""
+    """The translations of a system, before they are scored; the rest is known of a model only."""
 
     name: str
-    path: str | None
-    translator: Translator | None
-    num_parameters: int | None
     texts: tuple[str, ...]
     flags: tuple[tuple[str, ...], ...]
+    path: str | None = None
+    translator: Translator | None = None
     speed: Speed | None = None
     likelihood: Likelihood | None = None
 
+    @property
+    def num_parameters(self) -> int | None:
+        file = self.translator.model.file if self.translator else None
+        return None if file is None else sum(weight.size for weight in file.weights.values())
 
-def _translate(model: _Model, sources: Sequence[str], how: Mapping[str, Any], show: Show) -> _Draft:
+
+def _translate(
+    name: str,
+    path: str | None,
+    translator: Translator,
+    test: TestSet,
+    options: EvaluationOptions,
+    show: Progress,
+) -> _Draft:
     texts: list[str] = []
     flags: list[tuple[str, ...]] = []
+    num_sources = len(test.sources)
     started = time.perf_counter()
-    for first in range(0, len(sources), _CHUNK_SENTENCES):
-
-        def count(num_done: int, first: int = first) -> None:
-            show(f"translating with {model.name}", first + num_done, len(sources))
-
-        chunk = sources[first : first + _CHUNK_SENTENCES]
-        for one in model.translator.translate(chunk, on_progress=count, **how):
-            texts.append(one.text)
-            flags.append(one.flags)
+    requests = (Request(text, search=options.search, guard=options.guard) for text in test.sources)
+    for one in translator.stream(requests):
+        texts.append(one.text)
+        flags.append(one.flags)
+        show(f"translating with {name}", len(texts), num_sources)
     seconds = time.perf_counter() - started
-    num_words = sum(len(words(source)) for source in sources)
-    speed = Speed(seconds, len(sources) / seconds, num_words / seconds)
-    return _Draft(
-        model.name, model.path, model.translator, model.num_parameters, tuple(texts), tuple(flags), speed
+    num_words = sum(len(words(source)) for source in test.sources)
+    speed = Speed(seconds, num_sources / seconds, num_words / seconds)
+    likelihood = _likelihood(name, translator, test, show)
+    return _Draft(name, tuple(texts), tuple(flags), path, translator, speed, likelihood)
+
+
+def _scored(drafts: Sequence[_Draft], bench: Bench, test: TestSet, options: EvaluationOptions) -> Evaluation:
+    """Return the scores of all translations."""
+    scores, differences = bench.compare(options.num_trials)
+    by_length = bench.by_length()
+
+    def split(texts: Sequence[str]) -> list[list[str]]:
+        return [split_words(text, options.lower, options.tokenized) for text in texts]
+
+    wanted = split(test.references)
+    seen = options.train_counts
+    if seen is None:
+        seen = count_words(test.references, options.lower, options.tokenized)
+    systems = [
+        System(
+            name=draft.name,
+            path=draft.path,
+            num_parameters=draft.num_parameters,
+            scores=scores[draft.name],
+            by_length=by_length[draft.name],
+            by_frequency=by_frequency(split(draft.texts), wanted, seen, options.num_resamples, options.seed),
+            by_flag=bench.by_flag(draft.name, draft.flags) if draft.translator else (),
+            likelihood=draft.likelihood,
+            speed=draft.speed,
+            texts=draft.texts,
+            flags=draft.flags,
+            chrf=tuple(bench.sentences(draft.name)),
+        )
+        for draft in drafts
+    ]
+    return Evaluation(
+        sources=test.sources,
+        references=test.references,
+        systems=tuple(systems),
+        differences=differences,
+        signatures={
+            name: measure.signature(options.num_resamples, options.seed)
+            for name, measure in bench.measures.items()
+        },
+        compared=options.compared,
+        counted="the references" if options.train_counts is None else "the training data",
+        num_resamples=options.num_resamples,
+        num_trials=options.num_trials,
+        seed=options.seed,
+        search=_told(options.search),
+        guard=options.guard,
     )
 
 
-def _likelihood(
-    model: _Model, sources: Sequence[str], references: Sequence[str], show: Show
-) -> Likelihood | None:
+def _likelihood(name: str, translator: Translator, test: TestSet, show: Progress) -> Likelihood | None:
     """Return how likely the references are; None if not one of them fits into the model."""
     nats, num_pieces, num_characters, num_unknown, num_left_out = 0.0, 0, 0, 0, 0
-    all_pairs = list(zip(sources, references, strict=True))
-    for first in range(0, len(sources), _FORCED_AT_ONCE):
-        show(f"reading the references with {model.name}", first, len(sources))
+    all_pairs = list(zip(test.sources, test.references, strict=True))
+    for first in range(0, len(all_pairs), _FORCED_AT_ONCE):
+        show(f"reading the references with {name}", first, len(all_pairs))
         pairs = all_pairs[first : first + _FORCED_AT_ONCE]
-        for forced, (_, reference) in zip(_forced(model.translator, pairs), pairs, strict=True):
+        for forced, (_, reference) in zip(_forced(translator, pairs), pairs, strict=True):
             if forced is None:
                 num_left_out += 1
                 continue
@@ -241,14 +247,14 @@ def _likelihood(
             num_pieces += len(forced.pieces)
             num_unknown += forced.pieces.count(RESERVED[UNK])
             num_characters += len(reference) + 1
-    show(f"reading the references with {model.name}", len(sources), len(sources))
+    show(f"reading the references with {name}", len(all_pairs), len(all_pairs))
     if not num_pieces:
         return None
     perplexity = math.exp(min(nats / num_pieces, _MAX_NLL))
     return Likelihood(perplexity, nats / math.log(2) / num_characters, num_pieces, num_unknown, num_left_out)
 
 
-def _forced(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Any]:
+def _forced(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Translation | None]:
     """Return each pair as the model sees it, None if it is too long for it."""
     try:
         return list(translator.force([source for source, _ in pairs], [target for _, target in pairs]))
@@ -258,7 +264,13 @@ def _forced(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[An
         return [found for pair in pairs for found in _forced(translator, [pair])]
 
 
-def _with_heat_maps(evaluation: Evaluation, drafts: Sequence[_Draft], show: Show) -> Evaluation:
+def _told(search: Search) -> dict[str, Any]:
+    """Return the options of a search that somebody set; that it is a beam goes without saying."""
+    values = search.model_dump(exclude_unset=True)
+    return {key: value for key, value in values.items() if (key, value) != ("kind", "beam")}
+
+
+def _with_heat_maps(evaluation: Evaluation, drafts: Sequence[_Draft], show: Progress) -> Evaluation:
     """Return the evaluation with pictures of the sentences worth a look."""
     rows = pictured(evaluation)
     systems = []

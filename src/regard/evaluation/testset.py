@@ -1,33 +1,55 @@
 """A test set as its files have it: sources and references, none of them blank."""
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from regard.corpus.input_file import InputFile
+from regard.corpus.input_file import check_utf8, read_lines
 from regard.corpus.read import open_corpus
 from regard.errors import CorpusError, UnequalError
 from regard.evaluation.frequency import count_words
 
 _SHOWN_LINES = 5
-_SURROGATE = re.compile("[\ud800-\udfff]")  # what `InputFile` makes of bytes that are not UTF-8
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """The sentences of a test set, in the order of their lines."""
+class TestSet:
+    """Sources and a reference for each, none of them blank; their languages where they are known."""
+
+    __test__ = False  # pytest takes it for a test by its name
 
     sources: tuple[str, ...]
     references: tuple[str, ...]
-    source_language: str | None
-    target_language: str | None
+    source_language: str | None = None
+    target_language: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        sources: Sequence[str],
+        references: Sequence[str],
+        source_language: str | None = None,
+        target_language: str | None = None,
+    ) -> "TestSet":
+        """Return the test set of two lists of texts, or raise an error that says why they are none."""
+        if isinstance(sources, str) or isinstance(references, str):
+            raise TypeError("a test set has lists of texts; put single texts into brackets")
+        if not sources or len(sources) != len(references):
+            raise CorpusError(
+                f"cannot evaluate {len(sources):,} sources, {len(references):,} references; "
+                "give one of each for every sentence, and at least one"
+            )
+        for side, texts in (("source", sources), ("reference", references)):
+            for number, text in enumerate(texts, 1):
+                if not text.strip():
+                    raise CorpusError(f"{side} {number:,} is blank; leave that sentence out")
+        return cls(tuple(sources), tuple(references), source_language, target_language)
 
 
-def read_texts(
+def read_test(
     paths: Sequence[Path], source_language: str | None = None, target_language: str | None = None
-) -> Texts:
+) -> TestSet:
     """Return the test set in two plain files, or in one that holds both languages.
 
     One file is read from the source language to the target language, where they are known.
@@ -37,7 +59,8 @@ def read_texts(
     for path, side in ((corpus.paths[0], "source"), (corpus.paths[-1], "reference")):
         texts = [pair.source if side == "source" else pair.target for pair in pairs]
         lines = [pair.line for pair in pairs]
-        check_readable(path, texts, lines)
+        for line, text in zip(lines, texts, strict=True):
+            check_utf8(path, line, text)
         blank = [line for line, text in zip(lines, texts, strict=True) if not text.strip()]
         if blank:
             shown = ", ".join(f"{line:,}" for line in blank[:_SHOWN_LINES])
@@ -47,7 +70,7 @@ def read_texts(
                 f"({corpus.place} {shown}{more}); take {'it' if len(blank) == 1 else 'them'} out "
                 f"of every file, the same {corpus.place} in each"
             )
-    return Texts(
+    return TestSet(
         tuple(pair.source for pair in pairs),
         tuple(pair.target for pair in pairs),
         corpus.source_language,
@@ -74,21 +97,3 @@ def read_counts(path: Path, lower: bool, tokenized: bool) -> Counter[str]:
     if not counts:
         raise CorpusError(f"{path}: has no words; name the target side of the training data")
     return counts
-
-
-def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file, all of them UTF-8."""
-    if not path.is_file():
-        reason = "is a folder; name the file in it" if path.is_dir() else "no such file; check the name"
-        raise CorpusError(f"{path}: {reason}")
-    with InputFile(path) as file:
-        for number, text in enumerate(file.lines(), 1):
-            check_readable(path, [text], [number])
-            yield text
-
-
-def check_readable(path: Path, texts: Sequence[str], lines: Sequence[int]) -> None:
-    """Raise an error for a line that is not UTF-8; half of its letters would be compared with nothing."""
-    for line, text in zip(lines, texts, strict=True):
-        if not text.isascii() and _SURROGATE.search(text):
-            raise CorpusError(f"{path}:{line}: is not UTF-8; convert the file")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.alignment.attention import Cut, align_pairs
+from regard.alignment.attention import align_pairs
 from regard.alignment.gold import GoldLinks, aer_interval, score_links
 from regard.alignment.links import entropy_of_looks
 from regard.corpus.language_codes import Languages
@@ -15,30 +15,20 @@ from regard.errors import SourceError
 from regard.evaluation.bench import Bench
 from regard.evaluation.document import Estimate, Evaluation
 from regard.evaluation.resample import NUM_RESAMPLES, NUM_TRIALS, interval, interval_within, resample
-from regard.evaluation.run import Show, evaluate
+from regard.evaluation.run import EvaluationOptions, evaluate
 from regard.evaluation.scores import Floats, Interval, measures
+from regard.evaluation.testset import TestSet
 from regard.lineage.document import Budget, Climbed, Lineage, Step
 from regard.lineage.ladder import Rung, base_of
 from regard.modelfile import load_model
-from regard.text.words import words
+from regard.progress import Progress
+from regard.text.words import Cut, words
 from regard.translate.translator import FORKING, Translator
 
 SHORT, LONG = (1, 20), (41, 70)  # words of a source
 _NUM_FORCED = 200  # pairs whose attention is averaged; more change the second digit of the entropy at most
 _SAMPLE_WORDS = (8, 15)
 _LEAST_BLEU = 1.0  # of short sentences; of less, what is smoothed away is more than what is kept
-
-
-@dataclass(frozen=True, slots=True)
-class TestSet:
-    """What the rungs are measured on, the same for all of them."""
-
-    __test__ = False  # pytest takes it for a test by its name
-
-    sources: tuple[str, ...]
-    references: tuple[str, ...]
-    is_held_out: bool
-    target_language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +42,7 @@ class Gold:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class TrainedRung:
     """A rung as it was trained."""
 
     rung: Rung
@@ -62,42 +52,44 @@ class Model:
     ended_early: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """What to measure the rungs by, beside a test set.
+
+    `is_held_out` says that the test set was set aside from the corpus. `sentence` is the one that is shown;
+    None: one of the test set.
+    """
+
+    is_held_out: bool
+    gold: Gold | None = None
+    sentence: str | None = None
+    num_resamples: int = NUM_RESAMPLES
+    num_trials: int = NUM_TRIALS
+
+
 def measure(
-    models: Sequence[Model],
-    budget: Budget,
-    test: TestSet,
-    gold: Gold | None,
-    sentence: str | None,
-    show: Show,
-    num_resamples: int = NUM_RESAMPLES,
-    num_trials: int = NUM_TRIALS,
+    models: Sequence[TrainedRung], budget: Budget, test: TestSet, how: Measuring, show: Progress
 ) -> Lineage:
-    """Return what the rungs are worth; `sentence` is shown from each, one of the test set if it is None."""
-    evaluation = evaluate(
-        {one.rung.name: one.path for one in models},
-        test.sources,
-        test.references,
-        target_language=test.target_language,
-        guard=False,  # what is measured is the design
-        num_resamples=num_resamples,
-        num_trials=num_trials,
-        on_progress=show,
-    )
+    """Return how well each rung translates the test set, and where it looks."""
+    # Without the guard, for what is measured is the design.
+    options = EvaluationOptions(guard=False, num_resamples=how.num_resamples, num_trials=how.num_trials)
+    files = {one.rung.name: one.path for one in models}
+    evaluation = evaluate(files, test, options, on_progress=show)
     lengths = Lengths.of(evaluation, test.target_language)
-    sentence = sentence or choose_sentence(test.sources)
+    sentence = how.sentence or choose_sentence(test.sources)
     climbed = []
     for place, one in enumerate(models):
         show("looking where the rungs look", place, len(models))
-        climbed.append(_climbed(one, evaluation, lengths, test, gold, sentence))
+        climbed.append(_climbed(one, evaluation, lengths, test, how.gold, sentence))
     show("looking where the rungs look", len(models), len(models))
     return Lineage(
         budget,
         tuple(climbed),
-        steps([one.rung for one in models], lengths, num_trials),
+        steps([one.rung for one in models], lengths, how.num_trials),
         evaluation,
-        len(gold.pairs) if gold else None,
+        len(how.gold.pairs) if how.gold else None,
         sentence,
-        test.is_held_out,
+        how.is_held_out,
         len(lengths.short),
         len(lengths.long),
     )
@@ -203,7 +195,12 @@ def _rows(bench: Bench, limits: tuple[int, int]) -> list[int]:
 
 
 def _climbed(
-    model: Model, evaluation: Evaluation, lengths: Lengths, test: TestSet, gold: Gold | None, sentence: str
+    model: TrainedRung,
+    evaluation: Evaluation,
+    lengths: Lengths,
+    test: TestSet,
+    gold: Gold | None,
+    sentence: str,
 ) -> Climbed:
     name = model.rung.name
     translator = Translator.of(load_model(model.path), pool=FORKING)

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import regex
 
 Span = tuple[int, int]  # characters text[start:end]
+Cut = Literal["spaces", "words"]
+"""Which words to count: those between spaces, as in other tools' files, or as `words` cuts them."""
 
 # One alternative per kind of word, tried in this order:
 #   an address            https://a.b/c?d  me@example.org
@@ -64,3 +67,15 @@ def match_pieces(pieces: Sequence[Span], words: Sequence[Span]) -> PieceWords:
             word += 1
         words_of_piece.append(tuple(touched))
     return PieceWords(tuple(words_of_piece), tuple(map(tuple, pieces_of_word)))
+
+
+def cut_words(text: str, cut: Cut) -> tuple[Span, ...]:
+    """Return the words of a text."""
+    if cut == "words":
+        return tuple(words(text))
+    spans, place = [], 0
+    for word in text.split():
+        start = text.index(word, place)
+        place = start + len(word)
+        spans.append((start, place))
+    return tuple(spans)
