@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from regard.cli.train import _put, _value
+from regard.cli.settings import read_sections
 from regard.contract import Floats
 from regard.corpus.batches import Batches, Share, resample
 from regard.corpus.read import open_corpus, sample_pairs
@@ -45,10 +45,7 @@ def main() -> None:
     torch.set_num_threads(1)
     train, valid = open_corpus(arguments.files[:2]), open_corpus(arguments.files[2:])
     pairs = sample_pairs(train.pairs(), 100_000)
-    said: dict[str, dict[str, object]] = {"train": {"seconds": arguments.seconds}}
-    for setting in arguments.set:
-        key, _, text = setting.partition("=")
-        _put(said, key.split("."), _value(text))
+    said = read_sections(arguments.set, {"train": {"seconds": arguments.seconds}})
     num_words = sum(len(pair.source.split()) + len(pair.target.split()) for pair in pairs)
     options = effective_options(arguments.preset, num_words, said, seed=1)
     tokenizers = TokenizerPair.learn(

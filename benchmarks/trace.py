@@ -79,7 +79,7 @@ def measure(tracer: Tracer, rounds: int) -> None:
                 given = trace
     document = given.to_json().encode()
     print(
-        f"{tracer.label}: {len(given.source.pieces)} x {len(given.target.pieces)} pieces, {len(document):,} bytes "
+        f"{tracer.about.label}: {len(given.source.pieces)} x {len(given.target.pieces)} pieces, {len(document):,} bytes "
         f"({len(gzip.compress(document)):,} as gzip), page {len(given.to_html()):,} bytes"
     )
     for name, times in seconds.items():

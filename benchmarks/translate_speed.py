@@ -50,9 +50,9 @@ from typing import Any
 
 import numpy as np
 
-import regard
 from regard.contract import Engine, Ragged, make_batch
 from regard.modelfile import ModelFile, load_model
+from regard.runtime.build import build_engine
 from regard.runtime.equations import sinusoids
 from regard.vocabulary import BOS, EOS
 
@@ -264,7 +264,8 @@ def main() -> None:
         cold(arguments.transformer)
     translate("transformer", arguments.transformer, pythons, arguments)
     one = translate("rnn", arguments.recurrent, {"regard": sys.executable}, arguments)
-    engine = regard.load(arguments.recurrent).engine
+    model = load_model(arguments.recurrent)
+    engine = build_engine(model.options, model.weights)
     for num_rows in (1, arguments.batch):
         time_steps(engine, one["ids"], num_rows, NUM_STEPPED)
 

@@ -50,7 +50,7 @@ def regard(order: dict[str, Any]) -> Contender:
     import regard
 
     translator = regard.load(order["model"])
-    id_of = {piece: id for id, piece in enumerate(translator.tokenizers.target.pieces)}
+    id_of = {piece: id for id, piece in enumerate(translator.model.tokenizers.target.pieces)}
     return Contender(
         "regard",
         lambda sentences: [sentence["text"] for sentence in sentences],
