@@ -13,6 +13,9 @@ import pytest
 
 import regard
 from regard.cli import run
+from regard.corpus.inspect import inspect
+from regard.corpus.read import open_corpus
+from regard.draw.progress import progress
 
 COMMAND = [sys.executable, "-m", "regard"]
 VERBS = ["train", "runs", "inspect", "sample", "doctor"]
@@ -193,10 +196,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     assert done.returncode == 2 and "cannot be written" in done.stderr
 
 
-def test_progress_is_plain_lines_where_there_is_no_terminal(corpus, capsys, monkeypatch):
-    monkeypatch.setattr("regard.draw.progress._PATIENCE_SECONDS", -1.0)
-    monkeypatch.setattr("regard.draw.progress._LINE_EVERY_SECONDS", -1.0)
-    assert run(["inspect", str(corpus / "sample.fr"), str(corpus / "sample.en")]) == 0
+def test_progress_is_plain_lines_where_there_is_no_terminal(corpus, capsys):
+    with progress(patience_seconds=-1, line_every_seconds=-1) as show:
+        inspect(open_corpus([corpus / "sample.fr", corpus / "sample.en"]), on_progress=show)
     lines = capsys.readouterr().err.splitlines()
     assert "checking pairs: 100 %" in lines and all(re.fullmatch(r"[a-z ]+: \d+ %", line) for line in lines)
 

@@ -370,14 +370,14 @@ def test_a_model_that_cannot_be_used_is_one_line_and_exit_code_two(call, tmp_pat
 @pytest.mark.parametrize("text", ["il pleut.", "il pleut. " * 60, "a\0b", "." * 300])
 def test_a_package_without_a_model_says_so(call, monkeypatch, tmp_path, text):
     """However long the text is that is no name of a file."""
-    monkeypatch.setattr(regard.starter, "_FOLDER", tmp_path)
+    monkeypatch.setenv("REGARD_MODELS", str(tmp_path))
     code, out, err = call("translate", text)
     assert (code, out) == (2, b"") and "brings no model of its own" in err and err.count("\n") == 1
 
 
 def test_the_model_of_the_package_translates_where_none_is_named(call, monkeypatch, tmp_path):
     (tmp_path / "fr-en.regard").write_bytes(GOLDEN.read_bytes())
-    monkeypatch.setattr(regard.starter, "_FOLDER", tmp_path)
+    monkeypatch.setenv("REGARD_MODELS", str(tmp_path))
     for text in ("il pleut.", "il pleut. " * 30):
         code, out, err = call("translate", *QUICK, text)
         assert code == 0 and out.decode() == translated(text)[0] + "\n", err

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scripted import Scripted
 
-import regard.training.reading
 from regard.alignment.reading import Reading
 from regard.contract import Ragged, make_batch
 from regard.training.reading import choose_reading, rank_readings
@@ -102,8 +101,7 @@ def test_no_pairs_tell_nothing():
     assert choose_reading(engine_of(lambda *_: None), iter(())) is None
 
 
-def test_no_more_pairs_are_read_than_are_needed(monkeypatch):
-    monkeypatch.setattr(regard.training.reading, "_MAX_TOKENS", 500)
+def test_no_more_pairs_are_read_than_are_needed():
     engine = engine_of(lambda layer, head, source, step: one_hot(true_place(source, step), source))
     endless = itertools.chain.from_iterable(batches(1, seed=seed) for seed in itertools.count())
-    assert choose_reading(engine, endless) == Reading(0, None, False)  # of equals the first
+    assert choose_reading(engine, endless, max_tokens=500) == Reading(0, None, False)  # of equals the first

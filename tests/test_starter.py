@@ -55,7 +55,7 @@ def package(tmp_path, monkeypatch):
     here.mkdir()
     for name, design in NAMES.items():
         save(folder / f"{name}.regard", design)
-    monkeypatch.setattr(regard.starter, "_FOLDER", folder)
+    monkeypatch.setenv("REGARD_MODELS", str(folder))
     monkeypatch.chdir(here)
     return folder
 

@@ -164,20 +164,21 @@ def test_the_order_is_a_function_of_seed_epoch_and_step(store):
 
 
 @pytest.mark.parametrize("step", [0, 1, 17, 10_000])
-def test_a_run_can_go_on_from_any_position(store, step, monkeypatch):
-    monkeypatch.setattr("regard.corpus.batches._WINDOW_PAIRS", 700)
-    batches = Batches([Share(store)], BatchOptions(batch_tokens=700), seed=2)
+def test_a_run_can_go_on_from_any_position(store, step):
+    def make():
+        return Batches([Share(store)], BatchOptions(batch_tokens=700), seed=2, window_pairs=700)
+
+    batches = make()
     step = min(step, batches.num_batches(0))
     whole = list(islice(batches.iterate(), step + 40))
     position = whole[step - 1][0] if step else Position()
-    rest = islice(Batches([Share(store)], BatchOptions(batch_tokens=700), seed=2).iterate(position), 40)
+    rest = islice(make().iterate(position), 40)
     for (expected_position, expected), (position, batch) in zip(whole[step:], rest, strict=True):
         assert position == expected_position and same(batch, expected)
 
 
-def test_windows_do_not_lose_or_repeat_pairs(store, monkeypatch):
-    monkeypatch.setattr("regard.corpus.batches._WINDOW_PAIRS", 700)
-    epoch = one_epoch(Batches([Share(store)], BatchOptions(), seed=1))
+def test_windows_do_not_lose_or_repeat_pairs(store):
+    epoch = one_epoch(Batches([Share(store)], BatchOptions(), seed=1, window_pairs=700))
     assert sorted(np.concatenate([batch.pairs_B for batch in epoch]).tolist()) == list(range(len(PAIRS)))
 
 

@@ -20,7 +20,8 @@ from regard.errors import ConfigError
 from regard.options.text import BatchOptions
 from regard.text.tokenizer import TokenizerPair
 
-_WINDOW_PAIRS = 1 << 15
+WINDOW_PAIRS = 1 << 15
+"""Pairs that are shuffled and cut into batches together."""
 _RELEASE_EVERY = 8  # batches between two calls of Store.release
 
 
@@ -86,7 +87,9 @@ class PieceLinks:
 class Batches:
     """The batches of one corpus, or of several mixed by weight."""
 
-    def __init__(self, shares: Sequence[Share], options: BatchOptions, seed: int) -> None:
+    def __init__(
+        self, shares: Sequence[Share], options: BatchOptions, seed: int, window_pairs: int = WINDOW_PAIRS
+    ) -> None:
         if not shares:
             raise ConfigError("no corpus to make batches of")
         if seed < 0:
@@ -105,6 +108,7 @@ class Batches:
         self._shares = tuple(shares)
         self._options = options
         self._seed = seed
+        self._window_pairs = window_pairs
         # Where each share ends in an epoch, and where its pairs end in the common numbering.
         self._epoch_ends = np.cumsum([max(1, round(share.weight * len(share.store))) for share in shares])
         self._pair_ends = np.cumsum([len(share.store) for share in shares])
@@ -140,8 +144,8 @@ class Batches:
     def num_too_long(self) -> int:
         """Return how many pairs are never in a batch, having more than `max_tokens` tokens on a side."""
         total = 0
-        for start in range(0, int(self._pair_ends[-1]), _WINDOW_PAIRS):
-            pairs_B = np.arange(start, min(start + _WINDOW_PAIRS, self._pair_ends[-1]))
+        for start in range(0, int(self._pair_ends[-1]), self._window_pairs):
+            pairs_B = np.arange(start, min(start + self._window_pairs, self._pair_ends[-1]))
             total += int((self._lengths(pairs_B).max(axis=1) > self._options.max_tokens).sum())
         return total
 
@@ -173,11 +177,13 @@ class Batches:
 
     @property
     def _num_windows(self) -> int:
-        return -(-self.epoch_pairs // _WINDOW_PAIRS)
+        return -(-self.epoch_pairs // self._window_pairs)
 
     def _make_window(self, epoch: int, window: int) -> list[Ids]:
         """Return the batches of a window, shuffled, each as numbers of pairs."""
-        places = np.arange(window * _WINDOW_PAIRS, min((window + 1) * _WINDOW_PAIRS, self.epoch_pairs))
+        places = np.arange(
+            window * self._window_pairs, min((window + 1) * self._window_pairs, self.epoch_pairs)
+        )
         pairs = self._visit(epoch, Permutation(self.epoch_pairs, self._seed, 0, epoch)(places))
         lengths = self._lengths(pairs)
         kept = lengths.max(axis=1) <= self._options.max_tokens

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 from regard.progress import Progress
 
-_PATIENCE_SECONDS = 2.0  # nothing is shown for work that is done by then
-_LINE_EVERY_SECONDS = 10.0
-
 
 @contextlib.contextmanager
-def progress() -> Iterator[Progress]:
-    """Show progress on standard error: a bar for each stage on a terminal, plain lines elsewhere."""
+def progress(patience_seconds: float = 2.0, line_every_seconds: float = 10.0) -> Iterator[Progress]:
+    """Show progress on standard error: a bar for each stage on a terminal, plain lines elsewhere.
+
+    The first line comes after `patience_seconds`, the next ones `line_every_seconds` apart.
+    """
     if not sys.stderr.isatty():
-        yield _plain_lines()
+        yield _plain_lines(patience_seconds, line_every_seconds)
         return
     from rich.console import Console
     from rich.progress import BarColumn, TaskID, TextColumn, TimeRemainingColumn
@@ -38,13 +38,13 @@ def progress() -> Iterator[Progress]:
         yield show
 
 
-def _plain_lines() -> Progress:
+def _plain_lines(patience_seconds: float, line_every_seconds: float) -> Progress:
     started = last = time.monotonic()
 
     def show(stage: str, done: int, total: int) -> None:
         nonlocal last
         now = time.monotonic()
-        if now - started > _PATIENCE_SECONDS and now - last > _LINE_EVERY_SECONDS:
+        if now - started > patience_seconds and now - last > line_every_seconds:
             how_far = f"{100 * done // total} %" if total else f"{done:,} done"
             print(f"{stage}: {how_far}", file=sys.stderr, flush=True)
             last = now

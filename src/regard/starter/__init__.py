@@ -11,13 +11,15 @@ from regard.errors import ModelFileError
 
 DEFAULT = "fr-en"
 ENDING = ".regard"
-_FOLDER = Path(__file__).parent
+FOLDER_VARIABLE = "REGARD_MODELS"
+"""The environment variable that names another folder of models than that of the package."""
 _MISTYPED = 0.75  # with a hyphen and as near to a name is no text
 
 
 def bundled() -> dict[str, Path]:
-    """Return the files of the models of the package by name."""
-    return dict(sorted((path.stem, path) for path in _FOLDER.glob(f"*{ENDING}")))
+    """Return the files of the models of the package, or of the folder REGARD_MODELS, by name."""
+    folder = Path(os.environ.get(FOLDER_VARIABLE) or Path(__file__).parent)
+    return dict(sorted((path.stem, path) for path in folder.glob(f"*{ENDING}")))
 
 
 def default_model() -> Path:

@@ -18,7 +18,6 @@ from regard.vocabulary import EOS, PAD
 
 _PRIOR = 2.0  # links of which a source piece is given as many as if nothing were known of it
 _MAX_ROWS = 64  # pairs forced together: all scores of all words are kept at once
-_MAX_TOKENS = 40_000  # of targets that are looked at: more tell the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +28,12 @@ class _Links:
     source_XM: Ids
 
 
-def choose_reading(engine: Engine[Any], batches: Iterable[Batch]) -> Reading | None:
-    """Return the reading that tells most, after some tens of thousands of pieces; None without attention."""
-    ranked = rank_readings(engine, _enough(batches))
+def choose_reading(engine: Engine[Any], batches: Iterable[Batch], max_tokens: int = 40_000) -> Reading | None:
+    """Return the reading that tells most of `max_tokens` target tokens; None without attention.
+
+    More tokens than these tell the same.
+    """
+    ranked = rank_readings(engine, _enough(batches, max_tokens))
     return ranked[0][0] if ranked else None
 
 
@@ -74,12 +76,12 @@ def _readings(num_layers: int, num_heads: int) -> list[Reading]:
     ]
 
 
-def _enough(batches: Iterable[Batch]) -> Iterable[Batch]:
+def _enough(batches: Iterable[Batch], max_tokens: int) -> Iterable[Batch]:
     num_tokens = 0
     for batch in batches:
         yield batch
         num_tokens += batch.num_target_tokens
-        if num_tokens >= _MAX_TOKENS:
+        if num_tokens >= max_tokens:
             return
 
 
