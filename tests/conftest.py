@@ -7,6 +7,11 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+# Deadlines and the check for slow data measure what else the machine does; wrong answers are looked for here.
+settings.register_profile("regard", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("regard")
 
 from regard.sample import read_sample  # noqa: E402
 

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import unicodedata
 from dataclasses import replace
 from pathlib import Path
@@ -704,9 +703,8 @@ def test_a_model_that_splits_can_be_shown(call, tmp_path):
 
 def test_help_answers_at_once_and_without_what_is_heavy():
     code = "import sys; from regard.cli import run\ntry: run(['show', '--help'])\nexcept SystemExit: pass\nprint(*[one for one in ('torch', 'numpy', 'matplotlib', 'pydantic') if one in sys.modules], file=sys.stderr)"
-    started = time.process_time()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert time.process_time() - started < 1 and done.returncode == 0
+    assert done.returncode == 0
     assert "--step" in done.stdout and "regard show" in done.stdout
     assert not {"torch", "numpy", "matplotlib"} & set(done.stderr.split())
 

@@ -14,7 +14,7 @@ from regard.cli import demo
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_every_part_is_shown_a_page_written_and_the_model_learns(package, call):  # noqa: F811
     pytest.importorskip("torch")
     code, out, err = call("demo")

@@ -17,7 +17,7 @@ QUOTE = re.compile(r"^`([^`\n]+)`:\n```py\n(.*?)^```$", re.MULTILINE | re.DOTALL
     "document", [path for path in DOCUMENTS if examples(path)], ids=lambda path: path.name
 )
 @pytest.mark.slow
-@pytest.mark.timeout(400)  # some of them train
+@pytest.mark.timeout(900)  # some of them train
 def test_the_examples_of_a_document_run(document, tmp_path):
     reader = Reader(tmp_path)
     for example in examples(document):

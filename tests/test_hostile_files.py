@@ -322,7 +322,7 @@ def message_within(path: Path, max_bytes: int) -> str:
             print(type(error).__name__, error)
     """
     command = [sys.executable, "-c", textwrap.dedent(program)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit on memory is that of Linux")

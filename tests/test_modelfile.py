@@ -4,7 +4,6 @@ import hashlib
 import json
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -267,6 +266,7 @@ from pathlib import Path
 from regard.errors import ModelFileError
 from regard.modelfile import load_model
 resource.setrlimit(resource.RLIMIT_DATA, (1_000_000_000,) * 2)
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))  # seconds; beyond, the process is killed and says nothing
 for path in sys.argv[1:]:
     try:
         load_model(Path(path))
@@ -274,10 +274,8 @@ for path in sys.argv[1:]:
         print(str(error).count(chr(10)) == 0)
 """
     paths = [*forged.values(), tmp_path / "keys.regard", sparse]
-    started = time.monotonic()
     run = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, text=True, check=False)
     assert (run.stdout.split(), run.stderr) == (["True"] * len(paths), "")
-    assert time.monotonic() - started < 60
 
 
 JSON = st.recursive(

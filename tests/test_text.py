@@ -216,9 +216,9 @@ def test_learning_from_nothing_is_a_clear_error():
     "text", ["a." * 40_000, "+-" * 40_000, "qu" * 40_000, "a@b." * 20_000, "http://" * 10_000]
 )
 def test_words_are_found_in_linear_time(text):
-    started = time.perf_counter()
+    started = time.process_time()
     words(text)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(

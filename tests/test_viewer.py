@@ -116,7 +116,7 @@ def show(browser, tmp_path):
 
 def says(shown, address):
     """The address comes to say this; it is written a few times a second at most."""
-    sync_api.expect(shown).to_have_url(re.compile(f"[#&]{re.escape(address)}(&|$)"), timeout=2000)
+    sync_api.expect(shown).to_have_url(re.compile(f"[#&]{re.escape(address)}(&|$)"), timeout=20_000)
 
 
 def cell(shown, row, column):
