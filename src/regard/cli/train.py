@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.cli.settings import put_setting, read_setting, read_time
+from regard.cli.settings import add_corpus, add_machine, put_setting, read_setting, read_time
 from regard.draw.progress import progress
 from regard.errors import ConfigError
 from regard.training import load_torch
@@ -34,20 +34,11 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE",
-        help="two plain files, source and target, or one TMX, XLIFF, PO, TSV, JSONL or Parquet file",
-    )  # fmt: skip
+    add_corpus(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="MODEL", help="the model file to write")
-    parser.add_argument("--source", metavar="LANG", help="source language, if the files do not tell")
-    parser.add_argument("--target", metavar="LANG", help="target language")
     parser.add_argument(
         "--also", nargs="+", action="append", default=[], metavar="FILE",
         help="another corpus, with a weight after its files if an epoch is to see it more or less than once",
-    )  # fmt: skip
-    parser.add_argument(
-        "--valid", type=Path, nargs="+", default=[], metavar="FILE",
-        help="pairs to validate on; without it some are set aside",
     )  # fmt: skip
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--time", metavar="TIME", help="how long in all: 30m, 2h, 1h30m, 90s")
@@ -67,10 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="leave pre-trained vectors as they are; otherwise they are tuned",
     )  # fmt: skip
     parser.add_argument("--vocab", type=int, metavar="N", help="size of the vocabulary")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed is another run (1)")
-    parser.add_argument(
-        "--device", default="auto", help="cpu, cuda, cuda:1, mps; by itself the best there is"
-    )
+    add_machine(parser)
     parser.add_argument(
         "--keep", action="append", default=[], metavar="RULE",
         help="do not leave out pairs for this rule of `regard inspect`",
