@@ -1,4 +1,4 @@
-"""Modules import what the table of layers in docs/architecture.md lets them import."""
+"""Modules import what the table of layers in docs/architecture.md lets them import, and are short."""
 
 import ast
 import re
@@ -98,6 +98,27 @@ def test_the_files_that_a_row_names_exist():
                 inside = [path for path in MODULES if path.startswith(folders[0])]
                 known = any(path.endswith(f"/{name}") or f"/{name}" in path for path in inside)
                 assert known or (SOURCE / "regard" / folders[0] / name).exists(), f"{folders[0]}: {name}"
+
+
+MAX_LINES, MAX_FUNCTION_LINES, MAX_PARAMETERS = 500, 80, 8
+LONGER = {
+    "search/beam.py: beam",  # one algorithm, whose steps share a dozen arrays
+    "__init__.py: train",  # the public function has a keyword for each section of options
+}
+
+
+def test_files_functions_and_signatures_are_short():
+    assert [path for path, text in MODULES.items() if text.count("\n") > MAX_LINES] == []
+    found = set()
+    for path, text in MODULES.items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                given = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+                num_parameters = len([one for one in given if one.arg not in ("self", "cls")])
+                num_lines = node.end_lineno - node.lineno + 1
+                if num_lines > MAX_FUNCTION_LINES or num_parameters > MAX_PARAMETERS:
+                    found.add(f"{path}: {node.name}")
+    assert found <= LONGER
 
 
 EXAMPLE = """
