@@ -6,7 +6,7 @@ from typing import Any
 
 from regard.alignment.reading import USUAL_READING, Reading
 from regard.contract import Engine
-from regard.corpus.language_codes import Languages, check_languages
+from regard.corpus.language_codes import Languages, check_languages, one_language
 from regard.errors import ModelFileError
 from regard.modelfile import ModelFile, load_model
 from regard.runtime.build import build_engine
@@ -71,6 +71,11 @@ class Loaded:
         """
         mend = "give the files the other way round, or another model"
         check_languages(f"{self.name} translates", Languages.of(self), what, languages, mend)
+
+    @property
+    def translates(self) -> bool:
+        """Whether a target is to say all that its source says; a summary in the same language does not."""
+        return not one_language(self.source_language, self.target_language)
 
     @property
     def max_source(self) -> int | None:

@@ -29,6 +29,9 @@ RULES = {
     "mismatch": "the words of its sides hardly translate one another in other pairs",
 }
 
+COMPARING = ("copy", "markup", "numbers", "length")
+"""The rules that expect the target to say what the source says, in another language."""
+
 # Half a character: how the reader keeps bytes that are not UTF-8 (DC80 to DCFF), and what JSON may escape.
 _INVALID = re.compile("[\ud800-\udfff]")
 # A tab or a line feed inside a segment of a TMX or PO file is text, and becomes a space like any other.
@@ -60,8 +63,11 @@ _MIN_LETTERS = 12  # shorter texts tell too little
 _SURE = 0.9
 
 
-def check_pair(source: str, target: str) -> dict[str, str]:
-    """Return what is wrong with a pair, by rule: the reason in words. A sound pair gives nothing."""
+def check_pair(source: str, target: str, *, compare: bool = True) -> dict[str, str]:
+    """Return what is wrong with a pair, by rule: the reason in words. A sound pair gives nothing.
+
+    Without `compare` the rules of COMPARING are left out.
+    """
     found: dict[str, str] = {}
     for side, text in (("source", source), ("target", target)):
         if text.isascii() and text.isprintable():
@@ -83,6 +89,8 @@ def check_pair(source: str, target: str) -> dict[str, str]:
             else "target is"
         )
         return found | {"empty": f"{sides} empty"}
+    if not compare:
+        return found
     # A name, a number or an address is often right as it stands.
     if clean_source == clean_target and sum(map(str.isalpha, _WORDS.sub("a", clean_source))) > 1:
         found["copy"] = "source and target are the same"

@@ -11,8 +11,16 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.corpus.checks import RULES, LanguageCheck, check_pair, guess_language, known_language
+from regard.corpus.checks import (
+    COMPARING,
+    RULES,
+    LanguageCheck,
+    check_pair,
+    guess_language,
+    known_language,
+)
 from regard.corpus.findings import BITS, LENGTH_BINS, Problem, Report, ShiftedBlock
+from regard.corpus.language_codes import one_language
 from regard.corpus.read import Corpus, Pair, chunks, up_to_shorter_end
 from regard.corpus.shift import (
     BLOCK_PAIRS,
@@ -64,7 +72,8 @@ def inspect(
     found = _check_all(corpus, _CheckChunk.of(languages, test), num_workers, on_progress)
     skipped = dict(corpus.skipped)  # before the corpus is read again
     broken, reasons = found.broken, found.reasons
-    reasons += _mark_lengths(broken, found.log_ratios)
+    if not languages.are_one:
+        reasons += _mark_lengths(broken, found.log_ratios)
     reasons += _mark_duplicates(broken, found.pair_hashes, found.lines)
 
     shifts: list[Shift] | None = []
@@ -72,6 +81,9 @@ def inspect(
         notes.append(f"shifted blocks are not looked for in fewer than {MIN_PAIRS} pairs")
     else:
         shifts = _find_shifts(corpus, found.sample, num_workers, on_progress)
+        if shifts is None and languages.are_one:  # a summary may share too little with its text to tell
+            notes.append("shifted blocks could not be looked for: the sides have too few words in common")
+            shifts = []
     reasons += _mark_shifts(broken, shifts or [])
     if relatedness and len(broken) - np.count_nonzero(broken & BITS["empty"]) < MIN_PAIRS:
         notes.append(f"words that do not belong together are not looked for in fewer than {MIN_PAIRS} pairs")
@@ -110,6 +122,11 @@ class _Languages:
     target_check: LanguageCheck | None
     notes: tuple[str, ...]
 
+    @property
+    def are_one(self) -> bool:
+        """Whether the pairs are texts and their summaries, or the like, and no translations."""
+        return one_language(self.source, self.target)
+
     @classmethod
     def of(cls, corpus: Corpus) -> "_Languages":
         head = list(islice(up_to_shorter_end(corpus), _HEAD_PAIRS))
@@ -118,6 +135,11 @@ class _Languages:
         target, target_check = _language("target", corpus.target_language, [p.target for p in head], notes)
         if _swapped(head, source, target):
             notes.append("the two sides look swapped: the source is in the target's language")
+        if one_language(source, target):
+            notes.append(
+                f"both sides are in {target!r}, so these are no translations: the rules "
+                f"{', '.join(COMPARING)} are not used"
+            )
         return cls(source, target, source_check, target_check, tuple(notes))
 
 
@@ -166,6 +188,7 @@ class _CheckChunk:
     target_language: LanguageCheck | None
     test_sources: frozenset[int]
     test_targets: frozenset[int]
+    compare: bool
 
     @classmethod
     def of(cls, languages: _Languages, test: Corpus | None) -> "_CheckChunk":
@@ -176,6 +199,7 @@ class _CheckChunk:
             languages.target_check,
             frozenset(_hash(pair.source) for pair in pairs),
             frozenset(_hash(pair.target) for pair in pairs),
+            not languages.are_one,
         )
 
     def __call__(self, pairs: list[tuple[str, str]]) -> _Checked:
@@ -190,7 +214,7 @@ class _CheckChunk:
         )
         seen: Counter[str] = Counter()
         for place, (source, target) in enumerate(pairs):
-            found = check_pair(source, target)
+            found = check_pair(source, target, compare=self.compare)
             for side, text, language in (
                 ("source", source, self.source_language),
                 ("target", target, self.target_language),

@@ -77,6 +77,15 @@ def matches(code: str, other: str) -> bool:
     return code.startswith(other) or other.startswith(code)
 
 
+def one_language(source: str | None, target: str | None) -> bool:
+    """Return whether both sides are known to be in one language, of whatever region: `en-GB` and `en`."""
+    return source is not None and target is not None and _primary(source) == _primary(target)
+
+
+def _primary(code: str) -> str:
+    return normalised(code).split("-")[0]
+
+
 def check_languages(what: str, languages: Languages, other: str, others: Languages, mend: str) -> None:
     """Raise an error, made of these words, if two directions differ; what nothing tells fits anything."""
     for one, its in ((languages.source, others.source), (languages.target, others.target)):

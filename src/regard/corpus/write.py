@@ -49,6 +49,8 @@ def write_pairs(out: Path, corpus: Corpus, pairs: Iterable[Pair]) -> None:
     """
     paths = output_paths(out, corpus)
     languages = (corpus.source_language or "source", corpus.target_language or "target")
+    if languages[0] == languages[1]:
+        languages = ("source", "target")
     with writing(*paths) as files:
         for source, target in ((pair.source, pair.target) for pair in pairs):
             if len(files) == 2:

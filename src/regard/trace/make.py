@@ -48,7 +48,7 @@ from regard.trace.effects import erasure, only_looks
 from regard.trace.interventions import check, probe_maker
 from regard.trace.recorded import Recorded, read_again
 from regard.trace.views import Trace
-from regard.translate.guard import Said, judge
+from regard.translate.guard import Said, judge, judge_alone
 from regard.translate.outcome import describe, is_foreign
 from regard.translate.request import Request, SearchArguments
 from regard.translate.result import Part, Searched, Translation
@@ -393,7 +393,7 @@ class Tracer:
         information_S = self.model.tokenizers.source.information_V[ids]
         source = searched.source.text
         said = Said(source, text, ids.tolist(), information_S, searched.ids, part.attention_TS, part.complete)
-        return list(judge(said).flags)
+        return list((judge if self.loaded.translates else judge_alone)(said).flags)
 
     def _warnings(self, stage: _Stage, said: Hypothesis, *, detailed: bool) -> list[str]:
         warnings, searched, split_above = [], stage.searched, self.model.split_above

@@ -75,6 +75,12 @@ def judge(said: Said) -> Verdict:
     return Verdict((*flags, *looks.flags), bool(flags) or looks.grave, looks.near)
 
 
+def judge_alone(said: Said) -> Verdict:
+    """Return what looks wrong with a target that need not say what its source says, such as a summary."""
+    flags = ["cut"] * (not said.complete) + ["loops"] * _loops(said.ids)
+    return Verdict(tuple(flags) if said.text.strip() else ("empty",), False, False)
+
+
 def _lost(said: Said) -> list[str]:
     return ["lost"] if missing(said.source, said.text) else []
 

@@ -16,7 +16,7 @@ from regard.text.protect import items, missing
 from regard.text.segment import Ids
 from regard.text.words import Span, match_pieces, words
 from regard.translate.edits import Edits, edited
-from regard.translate.guard import Said, hardly_seen, judge
+from regard.translate.guard import Said, hardly_seen, judge, judge_alone
 from regard.translate.result import Alternative, Part, Searched, Translation
 from regard.translate.retry import Attempt, Copied, put_back
 from regard.vocabulary import EOS, NUM_RESERVED, UNK
@@ -102,7 +102,7 @@ def outcome_of(
     if described is None:
         return None
     text, part = described
-    verdict = judge(
+    verdict = (judge if model.translates else judge_alone)(
         Said(
             way.judged or source.text,
             text,

@@ -23,14 +23,14 @@ class Plan:
 def plan_requests(model: Loaded, requests: Sequence[Request]) -> Iterator[Plan]:
     """Yield the plan of each request.
 
-    Models learn from sentences, so each sentence is a stretch of its own. Without the guard a text is one
-    stretch if the model can read it so.
+    Models learn from sentences, so each sentence is a stretch of its own. Without the guard, and for models
+    that do not translate, a text is one stretch if the model can read it so.
     """
     encode, longest = model.tokenizers.source.encode_batch, model.max_source
     has_spaces = not is_unspaced(model.target_language)
     texts = [request.text for request in requests]
     by_text = [
-        _sentences(request.text) if request.guard else [trace_normalize(request.text, fold_quotes=True)]
+        _sentences(request.text) if request.guard and model.translates else [_whole(request.text)]
         for request in requests
     ]
     ids = iter(encode([sentence.text for found in by_text for sentence in found]))
@@ -60,13 +60,17 @@ def _sentences(text: str) -> list[Normalized]:
     """Return the sentences of a text, normalised; their characters know their places in the text."""
     cuts = sentences(text)
     if len(cuts) <= 1:
-        return [trace_normalize(text, fold_quotes=True)]
+        return [_whole(text)]
     found = []
     for start, end in cuts:
         one = trace_normalize(text[start:end], fold_quotes=True)
         origin = tuple((first + start, last + start) for first, last in one.origin)
         found.append(Normalized(one.text, text, origin))
     return found
+
+
+def _whole(text: str) -> Normalized:
+    return trace_normalize(text, fold_quotes=True)
 
 
 def _joint(space: str, has_spaces: bool) -> str:

@@ -251,7 +251,9 @@ class Queue:
         """Keep the outcome of the first attempt; return whether no second one is wanted."""
         assert outcome is not None, "a first attempt has no edits that could fail"
         segment.best, request, source = outcome, segment.text.request, segment.stretch.source
-        if not request.guard or request.prefix is not None or isinstance(request.search, SampleOptions):
+        if not (request.guard and self.model.translates):
+            return True
+        if request.prefix is not None or isinstance(request.search, SampleOptions):
             return True
         if outcome.wrong == ("lost",):
             segment.best = with_items_back(source, outcome)
