@@ -372,7 +372,7 @@ def test_a_package_without_a_model_says_so(call, monkeypatch, tmp_path, text):
     """However long the text is that is no name of a file."""
     monkeypatch.setenv("REGARD_MODELS", str(tmp_path))
     code, out, err = call("translate", text)
-    assert (code, out) == (2, b"") and "brings no model of its own" in err and err.count("\n") == 1
+    assert (code, out) == (2, b"") and "has no bundled models" in err and err.count("\n") == 1
 
 
 def test_the_model_of_the_package_translates_where_none_is_named(call, monkeypatch, tmp_path):

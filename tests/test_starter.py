@@ -128,7 +128,7 @@ def test_info_credits_what_a_model_began_with(package, call):
     save_model(package / "mine.regard", replace(first, card=card))
     code, out, _ = call("info", "mine")
     assert code == 0 and "training     50 updates, 1 minutes" in out
-    assert "began with   fr-en: 1,200 updates, 10 minutes" in out and "credits      somebody" in out
+    assert "started from fr-en: 1,200 updates, 10 minutes" in out and "credits      somebody" in out
 
 
 def test_a_file_of_the_user_comes_first(package, call):
@@ -163,7 +163,7 @@ def test_a_mistyped_name_is_not_taken_for_a_text(package, call, command):
 def test_a_package_without_models_says_so(package, call):
     for path in package.iterdir():
         path.unlink()
-    with pytest.raises(ModelFileError, match="brings no model of its own"):
+    with pytest.raises(ModelFileError, match="has no bundled models"):
         default_model()
     assert call("translate", "Nous mangeons.")[0] == 2
-    assert call("info")[:2] == (0, "this installation brings no model of its own\n")
+    assert call("info")[:2] == (0, "this installation has no bundled models\n")

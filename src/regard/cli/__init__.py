@@ -76,7 +76,10 @@ def run(arguments: Sequence[str]) -> int:
         if debug:
             raise
         what = f"{type(error).__name__}: {error}".replace("\n", " ")
-        print(f"regard: this is a fault of ours, please report it with --debug ({what})", file=sys.stderr)
+        print(
+            f"regard: this is a bug in regard; please report it with the output of --debug ({what})",
+            file=sys.stderr,
+        )
         return 1
 
 
@@ -122,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="regard",
         description="Neural machine translation that shows where it looks.",
-        epilog="`regard VERB --help` tells more. `--debug` anywhere shows the traceback of an error.",
+        epilog="`regard VERB --help` explains one verb. With `--debug`, an error shows its traceback.",
     )
     parser.add_argument("--version", action="version", version=f"regard {regard.__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from regard.trace.views import Trace
 
 NAME = "demo"
-HELP = "see it work in a minute: translate, look where it looked, watch a model learn"
+HELP = "see everything in a minute: translations, attention, a model that learns"
 DESCRIPTION = (
-    "Translates with the models of the package and shows their attention, shows the same sentence through a\n"
-    "model without attention, trains a small model from nothing, and writes a page to step through it all."
+    "Translates with the bundled models and shows their attention, compares with a model without attention,\n"
+    "trains a small model from nothing, and writes a page on which you can step through it all."
 )
 EXAMPLES = """examples:
   regard demo
@@ -64,7 +64,10 @@ _LEARNING: Mapping[str, Mapping[str, Any]] = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="the page (regard-demo.html, or the next name that is free)"
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="file for the page (default: regard-demo.html, or the next free name)",
     )
     add_colour(parser)
 
@@ -87,7 +90,7 @@ def run(options: argparse.Namespace) -> None:
         try:
             traces.append(_learn(colour))
         except MissingExtraError as missing_extra:
-            _print("", f"The third part is left out: {missing_extra}.")
+            _print("", f"The third part is skipped: {missing_extra}.")
         stream.write(rendered(traces, "html"))
     _say_what_next(page)
 
@@ -109,10 +112,10 @@ def _compare() -> list["Trace"]:
     """Show a short and the long sentence through a model that looks at them and through one that may not."""
     from regard.trace.make import Tracer
 
-    _head(2, "A short and the long sentence through two small recurrent models: what attention buys")
+    _head(2, "A short and a long sentence with two small RNNs: what attention gains")
     traces = []
     for name, about in (
-        (_FIXED, "Without attention, the whole sentence in one vector (Sutskever, Cho 2014):"),
+        (_FIXED, "Without attention, one vector for the whole sentence (Sutskever, Cho 2014):"),
         (_RECURRENT, "With attention, otherwise the same (Bahdanau 2015):"),
     ):
         tracer = Tracer.open(name)
@@ -133,7 +136,7 @@ def _learn(colour: "Colour") -> "Trace":
 
     load_torch()
     learnt, test = lesson()
-    _head(3, f"A model learns {len(learnt):,} sentence pairs of a small grammar, from nothing")
+    _head(3, f"A model learns from nothing, on {len(learnt):,} simple sentence pairs")
     with tempfile.TemporaryDirectory(prefix="regard-demo-") as folder:
         tracer = Tracer.open(_train(learnt, Path(folder)))
     translator = Translator.of(tracer.model)
@@ -148,12 +151,12 @@ def _learn(colour: "Colour") -> "Trace":
     _show(trace, colour)
     _print(
         "",
-        f"Of {len(test)} new sentences it has {len(right)} word for word (BLEU {bleu.bleu:.1f})"
+        f"It translates {len(right)} of {len(test)} new sentences word for word (BLEU {bleu.bleu:.1f})"
         + (", such as this one." if right else "."),
-        f"Against the grammar's own links, which it was never shown, its alignment error rate is {aer:.2f}:",
+        f"Its alignment error rate is {aer:.2f}, against correct links that it never saw:",
         "its attention has become the alignment."
         if aer < _ALIGNED
-        else "its attention does not follow them yet.",
+        else "its attention is not an alignment yet.",
     )
     return trace
 
@@ -202,7 +205,7 @@ def _train(pairs: Sequence["SamplePair"], folder: Path) -> Path:
 def _say_what_next(page: Path) -> None:
     _print(
         "",
-        f"Open {page} in a browser: the same translations step by step, head by head. Then try",
+        f"Open {page} in a browser to see the same translations step by step and head by head. Then try",
         "",
         '  regard translate "Il fait beau aujourd\'hui."',
         f'  regard translate {_BACK} "The weather is fine today."',

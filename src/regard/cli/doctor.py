@@ -4,12 +4,12 @@ import argparse
 import json
 
 NAME = "doctor"
-HELP = "report Python, torch, cores, working precisions, fonts, writable folders"
+HELP = "report what works on this machine: Python, torch, cores, precisions, fonts"
 DESCRIPTION = """\
-Report what this machine has and what really works on it. Reduced precisions are tried in processes
-of their own, because on some virtual machines they die with an illegal instruction."""
+Reports what this machine has and what works on it. Each number precision is tested in a separate process,
+because on some virtual machines reduced precision crashes with an illegal instruction."""
 EXAMPLES = """\
-Exit code 1 if something that regard cannot do without is missing."""
+The exit code is 1 if something that regard needs is missing."""
 
 _MARKS = {True: "ok ", False: "BAD", None: "-  "}
 

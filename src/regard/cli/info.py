@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from regard.modelfile import ModelFile
 
 NAME = "info"
-HELP = "show what a model is: languages, design, sizes, data, scores"
+HELP = "show the card of a model: languages, design, size, data, scores"
 DESCRIPTION = (
-    "Verifies every part of a model file and shows its card. Without a model: the models that come with the\n"
-    "package, whose names can stand wherever a model file can."
+    "Verifies every part of a model file and shows its model card. Without a model, lists the bundled\n"
+    "models. You can use their names wherever a command takes a model file."
 )
 EXAMPLES = """examples:
   regard info
@@ -29,8 +29,12 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("model", type=Path, nargs="?", metavar="MODEL", help="the model file or its name")
-    parser.add_argument("--json", action="store_true", help="everything, configuration included, as JSON")
+    parser.add_argument(
+        "model", type=Path, nargs="?", metavar="MODEL", help="model file, or name of a bundled model"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print everything as JSON, including the configuration"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -60,7 +64,7 @@ def _print_bundled(*, as_json: bool) -> None:
         rows = dict(_rows(path, models[name]))
         print(f"{name:16} {rows['languages']}; {rows['design']}; {path.stat().st_size / 1e6:.1f} MB")
     if not bundled():
-        print("this installation brings no model of its own")
+        print("this installation has no bundled models")
 
 
 def _about(model: "ModelFile") -> dict[str, Any]:
@@ -149,7 +153,7 @@ def _began(card: dict[str, Any]) -> list[tuple[str, str]]:
     rows: list[tuple[str, str]] = []
     for before in _before(card):
         name, (_, training) = before.get("name") or "a model", _training(before)
-        rows.append(("" if rows else "began with", f"{name}: {training}"))
+        rows.append(("" if rows else "started from", f"{name}: {training}"))
     return rows
 
 

@@ -9,11 +9,11 @@ from regard.cli.settings import add_languages
 from regard.draw.progress import progress
 
 NAME = "inspect"
-HELP = "look a corpus over: sizes, problems with line numbers, a clean copy"
+HELP = "check a corpus: sizes, problems with line numbers, a clean copy"
 DESCRIPTION = """\
-Report what a parallel corpus holds and everything that is wrong with it, with line numbers and reasons.
-FILE is two plain text files, source and target line by line, or one file with both languages:
-TMX, XLIFF, PO, TSV, JSONL or Parquet. All but the last may also end in .gz, .xz or .zst."""
+Reports the size of a parallel corpus and every problem in it, with line numbers and reasons. Give two
+plain text files, source and target line by line, or one file with both languages: TMX, XLIFF, PO, TSV,
+JSONL or Parquet. All formats except Parquet may be compressed (.gz, .xz, .zst)."""
 EXAMPLES = """\
 examples:
   regard inspect train.fr train.en
@@ -36,25 +36,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="FILE",
-        help="a test set that should share nothing with the corpus",
+        help="test set; pairs that share a sentence with it are reported",
     )
     parser.add_argument(
         "--align",
         action="store_true",
-        help="learn word translations from the corpus and find pairs whose words do not belong together: "
-        "minutes for some 100,000 pairs",
+        help="learn word translations from the corpus and report pairs whose words do not match; takes "
+        "minutes for 100,000 pairs",
     )
     parser.add_argument(
         "--clean", type=Path, metavar="OUT",
-        help="write the corpus without the pairs that have problems, to OUT.SOURCE and OUT.TARGET, or to OUT "
-        "if it ends in .tsv or .jsonl (.gz, .xz, .zst may follow)",
+        help="write the pairs without problems to OUT.SOURCE and OUT.TARGET, or to OUT if it ends in .tsv or "
+        ".jsonl (.gz, .xz, .zst may follow)",
     )  # fmt: skip
     parser.add_argument(
         "--keep",
         action="append",
         default=[],
         metavar="RULE",
-        help="with --clean: keep pairs that break only this rule (may be repeated)",
+        help="with --clean: ignore this rule (can be repeated)",
     )
     parser.add_argument(
         "--json", action="store_true", help="print the report as JSON, with every line number"

@@ -6,9 +6,9 @@ from pathlib import Path
 NAME = "sample"
 HELP = "write a French-English corpus with gold word alignments"
 DESCRIPTION = """\
-Write French-English sentence pairs with gold word alignments: DIR/sample.fr, DIR/sample.en and
+Writes French-English sentence pairs with gold word alignments: DIR/sample.fr, DIR/sample.en and
 DIR/sample.align (Pharaoh format, counted from 0). The package has 40,000 pairs, made by a grammar;
-recipes/sample.py of the project's sources makes more. A longer corpus begins with the shorter one."""
+recipes/sample.py in the source repository makes more. A longer corpus begins with the shorter one."""
 EXAMPLES = """\
 examples:
   regard sample --pairs 20000 --out corpus
@@ -22,7 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pairs", type=int, default=20_000, metavar="N", help="number of pairs (default: %(default)s)"
     )
     parser.add_argument(
-        "--seed", type=int, metavar="N", help="choose the pairs at random; without it, the first N are taken"
+        "--seed",
+        type=int,
+        metavar="N",
+        help="choose pairs at random with this seed (default: the first pairs)",
     )
 
 

@@ -27,7 +27,7 @@ def default_model() -> Path:
     path = bundled().get(DEFAULT)
     if path is None:
         raise ModelFileError(
-            "this installation brings no model of its own; name one as in: regard translate model.regard TEXT"
+            "this installation has no bundled models; name a file, as in: regard translate model.regard TEXT"
         )
     return path
 
