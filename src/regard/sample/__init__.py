@@ -46,9 +46,9 @@ def read_sample(num_pairs: int = NUM_PAIRS, seed: int | None = None) -> list[Sam
     return [_pair(line) for line in chosen]
 
 
-def write_sample(folder: Path, pairs: Iterable[SamplePair]) -> None:
+def write_sample(folder: str | Path, pairs: Iterable[SamplePair]) -> None:
     """Write `sample.fr`, `sample.en` and `sample.align` (Pharaoh format), all three whole or none."""
-    paths = [folder / f"sample.{ending}" for ending in ("fr", "en", "align")]
+    paths = [Path(folder) / f"sample.{ending}" for ending in ("fr", "en", "align")]
     with writing(*paths) as (french, english, align):
         for pair in pairs:
             french.write(f"{pair.source}\n".encode())

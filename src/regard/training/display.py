@@ -6,6 +6,7 @@ Training calls a `Display` and never depends on one: a display that fails is clo
 import contextlib
 import importlib
 import importlib.util
+import io
 import logging
 import sys
 import time
@@ -94,6 +95,21 @@ def open_display(stream: TextIO | None = None) -> Display:
     if console.is_terminal and not console.is_dumb_terminal and utf8:
         return several([PanelDisplay(console)])
     return several([LineDisplay(stream)])
+
+
+def log_display() -> Display:
+    """Return the display of the library: each line is logged to the logger `regard`."""
+    return several([LineDisplay(_LogLines())])
+
+
+class _LogLines(io.StringIO):
+    """A stream whose lines are logged."""
+
+    def write(self, text: str) -> int:
+        for line in text.splitlines():
+            if line:
+                logging.getLogger("regard").info(line)
+        return len(text)
 
 
 def several(displays: Sequence[Display]) -> Display:
