@@ -42,7 +42,7 @@ def no_torch(monkeypatch):
 def test_without_torch_all_but_the_training_is_shown(package, call, no_torch):  # noqa: F811
     Path("regard-demo.html").write_text("mine")
     code, out, _ = call("demo")
-    assert code == 0 and "3. " not in out and "pip install 'regard[train]'" in out
+    assert code == 0 and "3. " not in out and "pip install '.[train]'" in out
     page = Path("regard-demo-2.html").read_text("utf-8")
     assert all(text.split()[1] in page for text in demo.SENTENCES)
     assert Path("regard-demo.html").read_text() == "mine"

@@ -54,10 +54,10 @@ def test_a_rising_loss_diverges_and_names_a_rate_to_try():
     ("change", "cause", "advice"),
     [
         ({"num_pairs": 500}, "very small: 500 pairs", "--also"),
-        ({"rare_share": 0.7}, "vocabulary is too large for the data: 70%", "--vocab 2000"),
+        ({"rare_share": 0.7}, "vocabulary is too large for the data: 70%", "--vocab 2000\n"),
         ({"num_shifted": 40}, "40 pairs stand in blocks", "regard inspect"),
     ],
 )
 def test_what_is_wrong_with_the_data_is_named(change, cause, advice):
     (finding,) = about_data(replace(FACTS, **change))
-    assert cause in finding.cause and advice in finding.advice
+    assert cause in finding.cause and advice in f"{finding.advice}\n"

@@ -135,7 +135,9 @@ def two_runs(tmp_path):
     other = CONFIG | {"train": CONFIG["train"] | {"label_smoothing": 0.2}}
     log = [*log_of(200), {"kind": "finding", "step": 90, "cause": "blind", "advice": "train longer"}]
     write_run(tmp_path / "one.run", log, clock((200, 125.0)), RESULT, preset="regard-small")
-    write_run(tmp_path / "two.run", log_of(120), clock((120, 80.0)), config=other)
+    two = write_run(tmp_path / "two.run", log_of(120), clock((120, 80.0)), config=other)
+    for step in (50, 100):  # the updates after the last one were lost with the process
+        (two / f"step-{step:08}.{'0' * 32}.checkpoint").touch()
     return tmp_path
 
 
@@ -152,7 +154,7 @@ def test_runs_are_listed_and_compared(two_runs, capsys):
     assert (
         two.split()[:2] == ["two", "recurrent"]
         and "10.0 at 100" in two
-        and two.endswith("not finished, at 120")
+        and two.endswith("not finished, saved at 100")
     )
     assert finding == "one, update 90: blind; train longer"
     assert differ == "only these options differ: train.label_smoothing 0.1 | 0.2"
@@ -216,7 +218,7 @@ def test_a_run_without_a_clock_has_no_curve_by_time(two_runs, capsys):
 def test_a_png_without_matplotlib_says_what_to_install(two_runs, capsys, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     assert regard(["runs", str(two_runs), "--png", str(two_runs / "c.png")]) == 2
-    assert "pip install 'regard[plot]'" in capsys.readouterr().err
+    assert "pip install '.[plot]'" in capsys.readouterr().err
     assert not (two_runs / "c.png").exists()
 
 

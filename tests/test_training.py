@@ -401,6 +401,24 @@ def test_a_time_budget_is_kept(corpus, tmp_path):
     assert trained.reason == "the time is up" and 5 < time.monotonic() - started < 40
 
 
+@contextlib.contextmanager
+def slow_stages():
+    time.sleep(2)
+    yield lambda stage, done, total: None
+
+
+def test_the_rate_warms_up_however_long_preparation_took(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard", steps=None, valid_steps=50, seconds=6.0)
+    train(request, Quiet(), slow_stages)
+    log = [json.loads(line) for line in (request.folder / "log.jsonl").read_text().splitlines()]
+    rates = [line["rate"] for line in log if line["kind"] == "update"]
+    schedule = json.loads((request.folder / "run.json").read_text())["config"]["train"]
+    assert rates[0] == schedule["optimiser"]["rate"] / schedule["schedule"]["warmup_steps"]
+    assert rates[-1] < max(rates) and rates.index(max(rates)) > 1  # up, then down
+    facts = newest_checkpoint(request.folder)[0].facts
+    assert 2 < facts["prepared_seconds"] < facts["seconds"]
+
+
 def command_for(request, *more):
     sets = [
         f"--set={section}.{key}={json.dumps(value) if not isinstance(value, str) else value}"

@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from regard.errors import how_to_install
 from regard.parallel import num_cores
 
 _TIMEOUT_SECONDS = 60
@@ -92,7 +93,7 @@ def _version(package: str) -> str:
 def _optional(package: str, extra: str) -> Finding:
     version = _version(package)
     if version == "not installed":
-        return Finding(package, f"not installed (pip install 'regard[{extra}]')", fine=None)
+        return Finding(package, f"not installed ({how_to_install(extra)})", fine=None)
     return Finding(package, version)
 
 

@@ -45,11 +45,16 @@ class OutputError(RegardError):
     """A file or folder that cannot be written."""
 
 
+def how_to_install(extra: str) -> str:
+    """Return the command that installs an extra; the package is installed from a checkout."""
+    return f"pip install '.[{extra}]' in the checkout of regard"
+
+
 class MissingExtraError(RegardError):
     """An optional part that is not installed; the message gives the command that installs it."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the extra [{extra}]; install it with: pip install 'regard[{extra}]'")
+        super().__init__(f"{what} needs the extra [{extra}]; install it with: {how_to_install(extra)}")
         self.what = what
         self.extra = extra
 

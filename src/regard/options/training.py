@@ -62,7 +62,7 @@ class TrapezoidSchedule(Options):
     kind: Literal["trapezoid"] = "trapezoid"
     """The end need not be known: early stopping starts the decay."""
     warmup_steps: int = Field(400, ge=0)
-    """Number of warm-up updates, at most a tenth of the run."""
+    """Number of warm-up updates, at most a tenth of the run, not counting preparation."""
     descent: float = Field(0.4, gt=0, lt=1)
     """Share of the whole run in which the learning rate decays."""
 

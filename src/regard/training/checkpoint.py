@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +18,9 @@ from torch import Tensor
 
 from regard.errors import CheckpointError, OutputError
 from regard.files import writing
+from regard.training.history import CHECKPOINT_NAME
 
 _FORMAT = "regard-checkpoint/1"
-_NAME = re.compile(r"step-(\d+)\.([0-9a-f]{32})\.checkpoint")
 _KEPT = 2  # the newest, and one more in case a disk loses it
 
 
@@ -70,7 +69,7 @@ def newest_checkpoint(folder: Path) -> tuple[Checkpoint | None, list[str]]:
 
 def _found(folder: Path) -> Iterator[tuple[int, Path]]:
     for path in folder.glob("step-*.checkpoint"):
-        if match := _NAME.fullmatch(path.name):
+        if match := CHECKPOINT_NAME.fullmatch(path.name):
             yield int(match[1]), path
 
 

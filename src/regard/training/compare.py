@@ -84,7 +84,9 @@ def _state(run: Run) -> str:
         return f"finished: {run.result.reason}"
     if run.end_reason:
         return f"ended, not scored yet: {run.end_reason}"
-    return f"not finished, at {run.num_updates:,}"
+    if run.saved_step is None:
+        return "not finished, nothing saved yet"
+    return f"not finished, saved at {run.saved_step:,}"
 
 
 def _findings(runs: Sequence[Run], names: Sequence[str]) -> list[str]:
@@ -138,7 +140,8 @@ def to_json(run: Run) -> Any:
             "facts": run.facts,
             "num_updates": run.num_updates,
             "seconds": run.seconds,
-            "finished": run.finished,
+            "saved_step": run.saved_step,
+        "finished": run.finished,
             "end_reason": run.end_reason,
             "best": asdict(run.best) if run.best else None,
             "result": asdict(run.result) if run.result else None,

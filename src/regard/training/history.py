@@ -6,6 +6,7 @@ A run is a folder: `run.json` says what was asked for, `log.jsonl` what came of 
 
 import contextlib
 import json
+import re
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ LOG_FILE = "log.jsonl"
 TIMES_FILE = "times.jsonl"
 RESULT_FILE = "result.json"
 FORMAT = "regard-run/1"
+CHECKPOINT_NAME = re.compile(r"step-(\d+)\.([0-9a-f]{32})\.checkpoint")
 
 _SUFFIX = ".run"
 _MAX_LINE_BYTES = 1 << 20  # no line of ours is as long; a file without line ends is not read into memory
@@ -106,6 +108,7 @@ class Run:
     findings: tuple[FindingLine, ...]
     end_reason: str | None
     times: Times
+    saved_step: int | None  # of the newest checkpoint, from which an unfinished run goes on
     result: Result | None
 
     @property
@@ -200,8 +203,14 @@ def read_run(folder: Path) -> Run:
         findings=tuple(log.findings),
         end_reason=log.end_reason,
         times=_read_times(folder / TIMES_FILE),
+        saved_step=_saved_step(folder),
         result=_read_result(folder / RESULT_FILE),
     )
+
+
+def _saved_step(folder: Path) -> int | None:
+    names = (CHECKPOINT_NAME.fullmatch(path.name) for path in folder.glob("step-*.checkpoint"))
+    return max((int(name[1]) for name in names if name), default=None)
 
 
 def _read_result(path: Path) -> Result | None:

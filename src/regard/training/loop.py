@@ -50,6 +50,7 @@ class RunState:
     epoch: int = 0
     epoch_step: int = 0
     seconds: float = 0.0
+    prepared_seconds: float = 0.0  # of them that went by before the first update
     budget: float | None = None  # steps or seconds that the options give
     limit: float | None = None  # steps or seconds until the end; None while it is not known
     reserve_seconds: float = 0.0  # that the last scoring will take
@@ -202,12 +203,14 @@ class Trainer:
         return f"{NO_BETTER} for {train.patience} times"
 
     def _share(self) -> float | None:
-        """Return how much of the run is gone by."""
+        """Return the share of the updates, or of the time since the first one, that is gone by."""
         state = self.state
         if state.limit is None:
             return None
         if self.options.train.seconds:
-            return state.seconds / max(1e-9, state.limit - state.reserve_seconds)
+            # Preparation is not learning: a share that counted it would skip warm-up.
+            spent = state.seconds - state.prepared_seconds
+            return spent / max(1e-9, state.limit - state.reserve_seconds - state.prepared_seconds)
         return state.step / state.limit
 
     def _update(self, position: Position, group: Sequence[Batch], clock: "_Clock", log: Log | None) -> None:
@@ -272,11 +275,11 @@ class Trainer:
     def _shown(self, loss: float, nll: float, rate: float, speed: float) -> Update:
         state = self.state
         share, left, total = self._share(), None, None
-        if share:
-            total = round(state.step / share)
+        if share and state.limit is not None:
+            total = max(state.step, round(state.step / share))
             num_made, seconds = state.step - self._begun[0], state.seconds - self._begun[1]
             if self.options.train.seconds:
-                left = state.seconds / share - state.seconds
+                left = max(0.0, state.limit - state.reserve_seconds - state.seconds)
             elif num_made >= _MIN_TIMED:
                 left = (total - state.step) * seconds / num_made
         return Update(state.step, total, state.epoch, loss, nll, rate, speed, state.seconds, left)
@@ -353,11 +356,14 @@ class Trainer:
             state.plateau_stale = 0
         if state.stale < train.patience:
             return
-        spent = state.seconds if train.seconds else state.step
         descent = train.schedule.descent if train.schedule.kind == "trapezoid" else 0.0
-        sooner = spent / (1 - descent)
+        if train.seconds:
+            before = state.prepared_seconds
+            sooner = before + (state.seconds - before) / (1 - descent)
+        else:
+            sooner = round(state.step / (1 - descent))
         if state.limit is None or sooner < state.limit:
-            state.limit = max(sooner, spent) if train.seconds else max(state.step, round(sooner))
+            state.limit = sooner
 
     def _tell(self, finding: Finding, log: Log | None) -> None:
         """Say what is wrong, once; stop where going on is of no use."""

@@ -175,6 +175,8 @@ def _learn(
     else:
         trainer.state.seconds = time.monotonic() - started
     step, trainer.state.seconds = processes.tell_all((trainer.state.step, trainer.state.seconds))
+    if checkpoint is None:
+        trainer.state.prepared_seconds = trainer.state.seconds
     if step != trainer.state.step:
         raise CheckpointError(
             f"{folder}: process {processes.rank} finds update {trainer.state.step:,} where the first "
