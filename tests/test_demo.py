@@ -74,10 +74,10 @@ def test_a_reader_that_has_gone_is_not_the_fault_of_the_page(package, call, monk
 def test_a_stop_is_no_fault_and_promises_nothing(package, call, monkeypatch, number, code):  # noqa: F811
     pytest.importorskip("torch")
     import regard.training.run
-    from regard.training.loop import Stopped
+    from regard.training.stopping import Stopped
 
     def stopped(*_):
-        raise Stopped(number, 3)
+        raise Stopped(number, "stopped")
 
     monkeypatch.setattr(regard.training.run, "train", stopped)
     try:

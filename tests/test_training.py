@@ -4,11 +4,14 @@ import contextlib
 import hashlib
 import json
 import os
+import pty
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -479,7 +482,9 @@ def test_kill_nine_at_any_moment_does_not_show(corpus, tmp_path, family):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
 def test_a_signal_saves_once_and_the_next_run_goes_on(corpus, tmp_path, number, code):
     whole, stopped = (
         request_for(corpus, tmp_path / name, steps=60, valid_steps=30) for name in ("a.regard", "b.regard")
@@ -493,6 +498,104 @@ def test_a_signal_saves_once_and_the_next_run_goes_on(corpus, tmp_path, number, 
     assert len(list(stopped.folder.glob("*.checkpoint"))) == 1 and not stopped.out.exists()
     run(stopped)
     assert_same_end(whole, stopped)
+
+
+@pytest.mark.slow
+def test_a_signal_in_the_first_seconds_is_kept_and_told_as_what_it_is(corpus, tmp_path):
+    """Whatever is being imported or prepared: no missing extra, no traceback, and nothing is lost."""
+    for number, seconds in enumerate((0.6, 1.2, 2.0, 3.0)):
+        request = request_for(corpus, tmp_path / f"{number}.regard", steps=100_000)
+        process = start(request)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 143, errors
+        assert "stopped" in errors and "needs the extra" not in errors and "Traceback" not in errors, errors
+
+
+@pytest.mark.slow
+def test_a_closed_terminal_saves(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard", steps=100_000, valid_steps=50_000)
+    process, terminal = pty.fork()
+    if not process:
+        os.execv(sys.executable, [sys.executable, *command_for(request)])
+    drain = threading.Thread(target=drained, args=(terminal,), daemon=True)
+    drain.start()
+    wait_for_update(request, 3)
+    os.kill(process, signal.SIGSTOP)  # so that the terminal is gone when the program goes on
+    os.close(terminal)
+    os.kill(process, signal.SIGCONT)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 129
+    checkpoint, _ = newest_checkpoint(request.folder)
+    assert checkpoint.step >= 3
+
+
+def drained(terminal):
+    with contextlib.suppress(OSError):
+        while os.read(terminal, 4096):
+            pass
+
+
+def rewritten(path, change):
+    """The checkpoint with other facts, under its new hash."""
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    said = json.loads(header["__metadata__"]["regard"])
+    change(said)
+    header["__metadata__"]["regard"] = json.dumps(said)
+    head = json.dumps(header).encode()
+    data = len(head).to_bytes(8, "little") + head + data[8 + length :]
+    path.unlink()
+    name = f"{path.name.split('.')[0]}.{hashlib.sha256(data).hexdigest()[:32]}.checkpoint"
+    path.with_name(name).write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda said: said["facts"].pop("epoch_step"), "'epoch_step' is missing"),
+        (lambda said: said["facts"].pop("history"), "'history' is missing"),
+        (lambda said: said["facts"].update(momentum=1), "'momentum' is unknown"),
+        (lambda said: said["facts"].update(epoch="2"), "'epoch' is '2'"),
+        (lambda said: said["facts"]["history"][0].pop("bleu"), "'bleu' is missing"),
+        (lambda said: said.update(facts=[]), "is of another version"),
+        (lambda said: said.update(format="regard-checkpoint/2"), "has format 'regard-checkpoint/2'"),
+        (lambda said: said.pop("format"), "is no checkpoint of a training"),
+    ],
+)
+def test_a_checkpoint_of_another_version_is_named_and_kept(corpus, tmp_path, stopped_run, change, message):
+    request = replace(stopped_run, out=tmp_path / stopped_run.out.name)
+    shutil.copytree(stopped_run.folder, request.folder)
+    newest = max(request.folder.glob("*.checkpoint"))
+    rewritten(newest, change)
+    before = sorted(request.folder.glob("*.checkpoint"))
+    with pytest.raises(CheckpointError, match="go on with the version of regard that wrote it") as raised:
+        run(request)
+    assert message in str(raised.value) and "remove" not in str(raised.value)
+    assert sorted(request.folder.glob("*.checkpoint")) == before
+
+
+@pytest.fixture(scope="module")
+def stopped_run(corpus, tmp_path_factory):
+    request = request_for(corpus, tmp_path_factory.mktemp("stopped") / "m.regard")
+    with pytest.raises(KeyboardInterrupt):
+        run(request, end_at=9)
+    return request
+
+
+def test_a_run_folder_of_a_newer_version_is_named_and_kept(tmp_path, stopped_run):
+    request = replace(stopped_run, out=tmp_path / stopped_run.out.name)
+    shutil.copytree(stopped_run.folder, request.folder)
+    about = json.loads((request.folder / "run.json").read_text())
+    (request.folder / "run.json").write_text(json.dumps(about | {"format": "regard-run/2"}))
+    with pytest.raises(CheckpointError, match="'regard-run/2', not 'regard-run/1'; go on with the version"):
+        run(request)
+
+
+def test_two_models_do_not_share_a_run_folder(stopped_run):
+    with pytest.raises(OutputError, match=r"is the run folder of m\.regard; choose another --out"):
+        run(replace(stopped_run, out=stopped_run.out.with_suffix(".other")))
 
 
 @pytest.mark.slow

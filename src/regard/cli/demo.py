@@ -181,9 +181,9 @@ def _train(pairs: Sequence["SamplePair"], folder: Path) -> Path:
 
     from regard.sample import write_sample
     from regard.training.display import open_display
-    from regard.training.loop import Stopped
     from regard.training.request import CorpusFiles, TrainRequest
     from regard.training.run import train
+    from regard.training.stopping import Stopped
 
     write_sample(folder, pairs)
     corpus = CorpusFiles((folder / "sample.fr", folder / "sample.en"))

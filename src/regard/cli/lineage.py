@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     from regard.lineage.report import file_name, write_report
     from regard.lineage.run import LineageOptions, lineage
     from regard.training.display import open_display
-    from regard.training.loop import Stopped
+    from regard.training.stopping import Stopped
 
     options = LineageOptions(
         seconds=seconds,

@@ -11,6 +11,7 @@ from regard.draw.progress import progress
 from regard.errors import ConfigError
 from regard.training import load_torch
 from regard.training.request import CorpusFiles, TrainRequest, VectorFiles
+from regard.training.stopping import Signals, Stopped, catching_signals
 
 if TYPE_CHECKING:
     from regard.training.finish import Trained
@@ -73,9 +74,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Train, and print what came of it."""
     options = _options(arguments)
+    with catching_signals() as signals:
+        return _train(arguments, options, signals)
+
+
+def _train(arguments: argparse.Namespace, options: dict[str, dict[str, Any]], signals: Signals) -> int:
     load_torch()
     from regard.training.display import open_display, several
-    from regard.training.loop import Stopped
     from regard.training.run import train
 
     request = TrainRequest(
@@ -95,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     speaks = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun, the first
     display = open_display() if speaks else several([])
     try:
-        trained = train(request, display, progress)
+        trained = train(request, display, progress, signals)
     except Stopped as stopped:
         display.note(str(stopped))
         return 128 + stopped.number

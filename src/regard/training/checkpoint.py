@@ -9,16 +9,23 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import safetensors.torch
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from regard.errors import CheckpointError, OutputError
 from regard.files import writing
+from regard.training.folder import ANOTHER_VERSION
 from regard.training.history import CHECKPOINT_NAME
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Facts = TypeVar("Facts", bound=DataclassInstance)
 
 _FORMAT = "regard-checkpoint/1"
 _KEPT = 2  # the newest, and one more in case a disk loses it
@@ -31,6 +38,10 @@ class Checkpoint:
     step: int
     tensors: dict[str, Tensor]
     facts: dict[str, Any]  # plain JSON values
+
+
+class _DamagedError(CheckpointError):
+    """A checkpoint that is not what was written; the one before it may still be."""
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
@@ -58,7 +69,7 @@ def newest_checkpoint(folder: Path) -> tuple[Checkpoint | None, list[str]]:
     for step, path in sorted(_found(folder), reverse=True):
         try:
             checkpoint = _read(step, path)
-        except CheckpointError as error:
+        except _DamagedError as error:
             damaged.append(str(error))
             continue
         return checkpoint, damaged
@@ -77,14 +88,35 @@ def _read(step: int, path: Path) -> Checkpoint:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror})") from error
+        raise _DamagedError(f"{path}: cannot be read ({error.strerror})") from error
     if _hash(data) not in path.name:
-        raise CheckpointError(f"{path}: is damaged (its hash is another than its name says)")
+        raise _DamagedError(f"{path}: is damaged (its hash is another than its name says)")
     length = int.from_bytes(data[:8], "little")
-    header = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["regard"])
-    if header["format"] != _FORMAT:
-        raise CheckpointError(f"{path}: has format {header['format']!r}; this version reads {_FORMAT!r}")
-    return Checkpoint(step, safetensors.torch.load(data), header["facts"])
+    try:
+        header = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["regard"])
+        format_, facts = header["format"], dict(header["facts"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CheckpointError(f"{path}: is no checkpoint of a training; {ANOTHER_VERSION}") from error
+    if format_ != _FORMAT:
+        raise CheckpointError(f"{path}: has format {format_!r}, not {_FORMAT!r}; {ANOTHER_VERSION}")
+    return Checkpoint(step, safetensors.torch.load(data), facts)
+
+
+def facts_as(cls: "type[Facts]", values: Any) -> "Facts":
+    """Return the dataclass with these JSON values: each of its fields and no others, none of another type.
+
+    Whole files are hashed, so other facts than ours can only be those of another version.
+    """
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{cls.__name__} is {type(values).__name__}")
+    known = {field.name for field in fields(cls)}
+    for name in sorted(known ^ values.keys()):
+        raise CheckpointError(f"{name!r} is {'missing' if name in known else 'unknown'}")
+    try:
+        return TypeAdapter(cls).validate_json(json.dumps(values), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise CheckpointError(f"{'.'.join(map(str, first['loc']))!r} is {first['input']!r}") from error
 
 
 def _hash(data: bytes) -> str:

@@ -141,7 +141,7 @@ def to_json(run: Run) -> Any:
             "num_updates": run.num_updates,
             "seconds": run.seconds,
             "saved_step": run.saved_step,
-        "finished": run.finished,
+            "finished": run.finished,
             "end_reason": run.end_reason,
             "best": asdict(run.best) if run.best else None,
             "result": asdict(run.result) if run.result else None,

@@ -19,24 +19,35 @@ from typing import Any
 
 from regard.errors import CheckpointError
 from regard.files import writing
-from regard.training.history import RUN_FILE
+from regard.training.history import FORMAT, RUN_FILE
 
 DATA_FOLDER = "data"
 START_FILE = "start.regard"
 BEST_FILE = "best.regard"
+ANOTHER_VERSION = "go on with the version of regard that wrote it, or choose another --out"
 
 
 def asked_before(folder: Path) -> dict[str, Any] | None:
     """Return the request of the training in a run folder, None if none has begun there."""
     if not has_begun(folder):
         return None
-    asked: dict[str, Any] = read_json(folder / RUN_FILE)["request"]
+    asked: dict[str, Any] = read_about(folder)["request"]
     return asked
 
 
 def has_begun(folder: Path) -> bool:
     """Tell whether a run folder holds a training with at least one checkpoint."""
     return (folder / RUN_FILE).exists() and any(folder.glob("*.checkpoint"))
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """Return what `run.json` says, or raise an error if another version of regard wrote it."""
+    about = read_json(folder / RUN_FILE)
+    if about.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{folder / RUN_FILE}: has format {about.get('format')!r}, not {FORMAT!r}; {ANOTHER_VERSION}"
+        )
+    return about
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:

@@ -1,7 +1,6 @@
 """The training loop: update, log, validate, save; everything it knows is in `RunState` and on disk."""
 
 import contextlib
-import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,7 +15,7 @@ from regard.corpus.batches import Batches, Position, resample
 from regard.errors import TrainingError
 from regard.model.build import Model
 from regard.options.training import TrainOptions
-from regard.training.checkpoint import Checkpoint, save_checkpoint
+from regard.training.checkpoint import Checkpoint, facts_as, save_checkpoint
 from regard.training.diagnose import Finding, Measured, about_learning, diverging, slower
 from regard.training.display import Display, Update
 from regard.training.guide import Guide, taught_reading
@@ -32,6 +31,7 @@ from regard.training.optimise import (
 from regard.training.prepare import Prepared
 from regard.training.processes import Processes
 from regard.training.recipes import RunOptions
+from regard.training.stopping import Signals, Stopped
 from regard.training.validate import Validated, Validator
 from regard.training.workers import Autocast, Workers
 
@@ -66,14 +66,6 @@ class RunState:
     num_tokens: int = 0
     log_bytes: int = 0
     found: list[str] = field(default_factory=list)  # causes already told
-
-
-class Stopped(Exception):  # noqa: N818 - nothing went wrong
-    """A signal asked for the end; the run is saved and can go on."""
-
-    def __init__(self, number: int, step: int) -> None:
-        super().__init__(f"stopped at update {step:,} and saved; the same command goes on from here")
-        self.number = number
 
 
 class Trainer:
@@ -117,7 +109,6 @@ class Trainer:
         epoch_updates = -(-self.batches.num_batches(0) // options.train.accumulate)
         self.valid_steps = options.train.valid_steps or min(1000, max(250, epoch_updates))
         self.epoch_updates = epoch_updates
-        self._signal: int | None = None
         self._agreed_signal: int | None = None  # that all processes know of
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -128,9 +119,9 @@ class Trainer:
                 parameter.copy_(parts["weight"][name])
         load_optimiser_state(self.model, self.optimiser, parts["optimiser"])
         self.average.load(parts["average"])
-        facts = dict(checkpoint.facts)
-        self.history = [Measured(**measured) for measured in facts.pop("history")]
-        self.state = RunState(**facts)
+        facts = {"prepared_seconds": 0.0} | checkpoint.facts  # which the first checkpoints did not have
+        self.history = [facts_as(Measured, measured) for measured in facts.pop("history")]
+        self.state = facts_as(RunState, facts)
         if self.state.budget != self._budget:  # the user gives it more time, or less
             self.state.budget = self.state.limit = self._budget
 
@@ -149,13 +140,16 @@ class Trainer:
         facts = asdict(self.state) | {"history": [asdict(measured) for measured in self.history]}
         save_checkpoint(self.folder, Checkpoint(self.state.step, tensors, facts))
 
-    def run(self, keep_best: Callable[[Validated], None]) -> str:
-        """Train to the end and return why it ended; `keep_best` is given every new best."""
+    def run(self, keep_best: Callable[[Validated], None], signals: Signals) -> str:
+        """Train to the end and return why it ended; `keep_best` is given every new best.
+
+        After a signal the run is saved and `Stopped` is raised.
+        """
+        self._signals = signals
         first = self.processes.is_first
         log = Log(self.folder, self.state.log_bytes, self.state.step) if first else None
         try:
-            with self._signals():
-                return self._run(log, keep_best)
+            return self._run(log, keep_best)
         finally:
             if log:
                 log.close()
@@ -180,7 +174,10 @@ class Trainer:
                 # A large model on a slow disk is not to spend its time saving.
                 next_save = time.monotonic() + max(_SAVE_SECONDS, 20 * (time.monotonic() - started))
             if self._agreed_signal:
-                raise Stopped(self._agreed_signal, state.step)
+                raise Stopped(
+                    self._agreed_signal,
+                    f"stopped at update {state.step:,} and saved; the same command goes on from here",
+                )
             reason = reason or self._reason_to_end()
         if log:
             log.clock(state.step, state.seconds, clock.speed(0), last=True)
@@ -228,7 +225,8 @@ class Trainer:
 
         gathered = self.workers.set_gradients(group, num_tokens, step)
         seconds = clock.seconds() if processes.is_first else 0.0
-        mine = [gathered.loss, gathered.nll, seconds, self._signal or 0, float(self._signal is not None)]
+        number = self._signals.number
+        mine = [gathered.loss, gathered.nll, seconds, number or 0, float(number is not None)]
         loss, nll, seconds, signals, num_signals = processes.sum_gradients(self.parameters, mine)
         loss, nll = loss / num_tokens, nll / num_tokens
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.parameters if p.grad is not None]).item()
@@ -374,28 +372,6 @@ class Trainer:
             self.display.note(f"{finding.cause}; {finding.advice}")
         if finding.stop:
             raise TrainingError(f"{finding.cause}; {finding.advice}")
-
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Let the first SIGTERM or SIGINT end the run after the update at hand, and a second one at once."""
-
-        def remember(number: int, _: object) -> None:
-            self._signal = number
-            for one, old in before.items():
-                signal.signal(one, old)
-
-        try:
-            before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
-            for one in before:
-                signal.signal(one, remember)
-        except ValueError:  # not in the main thread: whoever started it sees to signals
-            yield
-            return
-        try:
-            yield
-        finally:
-            for one, old in before.items():
-                signal.signal(one, old)
 
 
 class _Clock:

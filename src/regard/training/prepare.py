@@ -29,6 +29,7 @@ from regard.options.text import CharacterOptions, SubwordOptions, WordOptions
 from regard.progress import Progress
 from regard.text.tokenizer import Tokenizer, TokenizerPair
 from regard.training.embeddings import FoundVectors, look_up, read_vectors, save_vectors
+from regard.training.folder import ANOTHER_VERSION
 from regard.training.guide import write_links
 from regard.training.request import NO_VECTORS, Side, VectorFiles
 from regard.vocabulary import NUM_RESERVED
@@ -305,9 +306,7 @@ def load_prepared(folder: Path) -> Prepared:
     """Return what `prepare` wrote."""
     data: dict[str, Any] = json.loads((folder / "data.json").read_text("utf-8"))
     if data["format"] != _FORMAT:
-        raise CorpusError(
-            f"{folder}: has format {data['format']!r}; this version reads {_FORMAT!r}; remove it"
-        )
+        raise CorpusError(f"{folder}: has format {data['format']!r}, not {_FORMAT!r}; {ANOTHER_VERSION}")
     source = Tokenizer.from_bytes((folder / "source.tokenizer").read_bytes())
     target_bytes = (folder / "target.tokenizer").read_bytes()
     target = source if target_bytes == source.to_bytes() else Tokenizer.from_bytes(target_bytes)

@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,21 @@ from regard.parallel import num_cores
 from regard.progress import Stages
 from regard.starter import locate
 from regard.text.vectors import Coverage
-from regard.training.checkpoint import locked, newest_checkpoint
+from regard.training.checkpoint import Checkpoint, locked, newest_checkpoint
 from regard.training.device import choose_device, with_precision
 from regard.training.diagnose import about_data
 from regard.training.display import Display, TensorBoardDisplay, several, tensorboard_writer
 from regard.training.embeddings import check_vectors, first_model
 from regard.training.finish import Trained, finish, finished, model_file, origin
-from regard.training.folder import BEST_FILE, DATA_FOLDER, START_FILE, has_begun, read_json, write_json
+from regard.training.folder import (
+    ANOTHER_VERSION,
+    BEST_FILE,
+    DATA_FOLDER,
+    START_FILE,
+    has_begun,
+    read_about,
+    write_json,
+)
 from regard.training.history import FORMAT, RESULT_FILE, RUN_FILE
 from regard.training.loop import Trainer
 from regard.training.prepare import Material, PrepareOptions, inspect_material, load_prepared, prepare
@@ -45,20 +53,31 @@ from regard.training.recipes import (
     options_of,
 )
 from regard.training.request import BUDGET, TrainRequest, changed_settings
+from regard.training.stopping import Signals, catching_signals
 from regard.training.validate import Validated
 from regard.training.workers import choose_num_workers
 
+_STOPPED_EARLY = "stopped before the first update; the same command starts again"
+_STOPPED_LATE = "stopped before the model was scored; the same command goes on from here"
 
-def train(request: TrainRequest, display: Display, stages: Stages) -> Trained | None:
+
+def train(
+    request: TrainRequest, display: Display, stages: Stages, signals: Signals | None = None
+) -> Trained | None:
     """Train a translator, or go on with one, and write its model file.
 
     `stages` opens what is told of the progress of preparation; it is closed before training starts.
     Of several processes only the first returns what came of it.
+    A signal that asks for the end raises `Stopped` once the run is saved; without `signals` they are caught
+    from here on.
     """
+    if signals is None:
+        with catching_signals() as caught:
+            return train(request, display, stages, caught)
     device = choose_device(request.device)
     processes = join_processes(device)
     try:
-        return _train(request, device, processes, display, stages)
+        return _train(request, device, processes, _Watch(display, stages, signals))
     except torch.OutOfMemoryError as error:
         raise TrainingError(
             f"{device} has not enough memory; try another --out with a smaller --set batch.batch_tokens"
@@ -67,8 +86,17 @@ def train(request: TrainRequest, display: Display, stages: Stages) -> Trained | 
         processes.end()
 
 
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """What a run is shown on, and what may ask it to end."""
+
+    display: Display
+    stages: Stages
+    signals: Signals
+
+
 def _train(
-    request: TrainRequest, device: torch.device, processes: Processes, display: Display, stages: Stages
+    request: TrainRequest, device: torch.device, processes: Processes, watch: _Watch
 ) -> Trained | None:
     started = time.monotonic()
     folder = request.folder
@@ -82,14 +110,15 @@ def _train(
             check_vectors(request.vectors, options, start, width_is_known=_width_is_said(request))
             _check_free(request)
             stack.enter_context(locked(folder))
+            stages = watch.signals.stages(watch.stages, _STOPPED_EARLY)
             is_done = _begin(request, start, material, stages)
         if processes.tell_all(is_done):
             return finished(request) if processes.is_first else None
-        end = _learn(request, device, processes, display, started)
+        end = _learn(request, device, processes, watch, started)
         if not processes.is_first:
             return None
-        display.close()
-        return finish(request, device, end, stages)
+        watch.display.close()
+        return finish(request, device, end, watch.signals.stages(watch.stages, _STOPPED_LATE))
 
 
 def _begin(request: TrainRequest, start: ModelFile | None, material: Material, stages: Stages) -> bool:
@@ -100,7 +129,7 @@ def _begin(request: TrainRequest, start: ModelFile | None, material: Material, s
     asked = request.to_json()
     path = folder / RUN_FILE
     if path.exists():
-        before = read_json(path)
+        before = read_about(folder)
         changed = changed_settings(before["request"], asked)
         if not changed and before["request"] == asked:
             return (folder / RESULT_FILE).exists() and request.out.exists()
@@ -153,11 +182,11 @@ def _begin(request: TrainRequest, start: ModelFile | None, material: Material, s
 
 
 def _learn(
-    request: TrainRequest, device: torch.device, processes: Processes, display: Display, started: float
+    request: TrainRequest, device: torch.device, processes: Processes, watch: _Watch, started: float
 ) -> dict[str, Any]:
     """Train from the beginning or from the newest checkpoint to the end, and return what to say of it."""
-    folder = request.folder
-    about = read_json(folder / RUN_FILE)
+    folder, display = request.folder, watch.display
+    about = read_about(folder)
     options, prepared = options_of(about["config"]), load_prepared(folder / DATA_FOLDER)
     options = replace(options, train=with_precision(options.train, device))
     # Sums come out differently on another number of threads.
@@ -171,7 +200,7 @@ def _learn(
         for line in damaged:
             display.note(line + "; the one before it is used")
     if checkpoint is not None:
-        trainer.restore(checkpoint)
+        _restore(trainer, checkpoint, folder)
     else:
         trainer.state.seconds = time.monotonic() - started
     step, trainer.state.seconds = processes.tell_all((trainer.state.step, trainer.state.seconds))
@@ -202,9 +231,25 @@ def _learn(
             board = TensorBoardDisplay(writer)
             stack.callback(board.close)
             trainer.display = several([display, board])
-        reason = trainer.run(keep_best)
+        reason = trainer.run(keep_best, watch.signals)
     done = trainer.state
     return {"reason": reason, "step": done.step, "seconds": done.seconds, "best_step": done.best_step}
+
+
+def _restore(trainer: Trainer, checkpoint: Checkpoint, folder: Path) -> None:
+    try:
+        trainer.restore(checkpoint)
+    except (
+        CheckpointError,
+        KeyError,
+        TypeError,
+        RuntimeError,
+    ) as error:  # of another version
+        what = f"{error} is missing" if isinstance(error, KeyError) else " ".join(str(error).split())
+        raise CheckpointError(
+            f"{folder}: the checkpoint of update {checkpoint.step:,} is of another version of regard "
+            f"({what}); {ANOTHER_VERSION}"
+        ) from error
 
 
 def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> None:
@@ -295,3 +340,7 @@ def _check_free(request: TrainRequest) -> None:
         raise OutputError(f"{request.out}: name the model file with an ending, such as {request.out}.regard")
     if request.out.exists() and not (request.folder / RUN_FILE).exists():
         raise OutputError(f"{request.out}: exists already; choose another --out, or remove it first")
+    if (request.folder / RUN_FILE).exists():
+        other = read_about(request.folder).get("out")
+        if other != request.out.name:
+            raise OutputError(f"{request.folder}: is the run folder of {other}; choose another --out")
