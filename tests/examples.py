@@ -48,16 +48,20 @@ def _example(notes, language, code):
     for note in NOTE.findall(notes):
         if note.startswith("files "):
             files += note.split()[1:]
-        elif instead := INSTEAD.fullmatch(note):
-            assert instead[2] in code, f"{instead[2]!r} is not in the block:\n{code}"
-            code, compared = code.replace(instead[2], instead[1]), False
-        elif re.fullmatch("output varies: .+", note):
-            compared = False
         elif re.fullmatch("skip: .+", note):
             skipped = True
         else:
-            raise AssertionError(f"not a comment that the test knows: {note!r}")
+            code, compared = read_note(note, code)
     return Example(language, code, tuple(files), compared, skipped)
+
+
+def read_note(note, code):
+    """Return the code that the test runs, and whether its output is compared."""
+    if instead := INSTEAD.fullmatch(note):
+        assert instead[2] in code, f"{instead[2]!r} is not in the block:\n{code}"
+        return code.replace(instead[2], instead[1]), False
+    assert re.fullmatch("output varies: .+", note), f"not a comment that the test knows: {note!r}"
+    return code, False
 
 
 class Reader:

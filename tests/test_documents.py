@@ -1,6 +1,10 @@
 """Every example in the README and the documents runs, in order, and prints what it says it prints."""
 
+import json
 import re
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,13 +12,19 @@ from examples import Reader, examples, matches
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "README.ko.md", *sorted((ROOT / "docs").glob("*.md"))]
+TRANSLATIONS = {
+    path: path.with_name(path.name.replace(".ko.", ".")) for path in DOCUMENTS if ".ko." in path.name
+}
+NOTEBOOKS = sorted((ROOT / "docs").glob("*.ipynb"))
 MODELS = ROOT / "docs" / "models.md"
 PROBES = ROOT / "docs" / "probes.md"
 QUOTE = re.compile(r"^`([^`\n]+)`:\n```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize(
-    "document", [path for path in DOCUMENTS if examples(path)], ids=lambda path: path.name
+    "document",
+    [path for path in DOCUMENTS if examples(path) and path not in TRANSLATIONS],
+    ids=lambda path: path.name,
 )
 @pytest.mark.slow
 @pytest.mark.timeout(900)  # some of them train
@@ -22,6 +32,31 @@ def test_the_examples_of_a_document_run(document, tmp_path):
     reader = Reader(tmp_path)
     for example in examples(document):
         reader.run(example)
+
+
+@pytest.mark.parametrize("translation", TRANSLATIONS, ids=lambda path: path.name)
+def test_a_translated_document_has_the_examples_of_the_original(translation):
+    def without_comments(document):
+        return [replace(one, code=re.sub("  # .*", "", one.code)) for one in examples(document)]
+
+    assert without_comments(translation) == without_comments(TRANSLATIONS[translation])
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # it trains
+def test_the_cells_of_a_notebook_run(notebook, tmp_path):
+    run = [sys.executable, ROOT / "tests" / "notebooks.py", notebook, "--check"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_has_the_outputs_of_one_run(notebook):
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    ran = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in ran] == list(range(1, len(ran) + 1))
+    assert all(cell["outputs"] for cell in ran) and len({cell["id"] for cell in cells}) == len(cells)
 
 
 def test_three_dots_stand_for_anything_and_nothing_else_does():
