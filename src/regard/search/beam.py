@@ -5,6 +5,7 @@ the ids of each step with pointers to the rows they follow; a hypothesis is read
 """
 
 import heapq
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -130,11 +131,7 @@ def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 
             finished = np.flatnonzero(leaves_BK[0]).tolist()
             rows_X, totals_X = order_X // ids_RK.shape[1], total_BX[0, order_X]
             task.tree.add(Offers(ids_BX[0, order_X], rows_X, totals_X, factor, finished, opened))
-        # Growing may yet raise a score, to log_prob / lp(limit) at most; to wait until not even that is above
-        # the worst is much work for hardly another translation.
-        worst_B = np.array([kept[sentence].worst for sentence in open_B])
-        with np.errstate(invalid="ignore"):  # -inf - -inf: none open and few finished
-            ahead_B = log_prob_BK.max(axis=1) / factor - worst_B
+        ahead_B = _ahead(log_prob_BK, factor, [kept[sentence] for sentence in open_B])
         margin_B[open_B] = np.fmin(margin_B[open_B], np.where(at_limit_B, np.inf, np.abs(ahead_B)))
         stays = np.flatnonzero(~at_limit_B & (ahead_B > 0))
         if not len(stays):
@@ -143,14 +140,25 @@ def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 
         read_R = np.take_along_axis(ids_BX, chosen_BK, axis=1)[stays].ravel()
         log_prob_BK, open_B = log_prob_BK[stays], open_B[stays]
         if penalty_R is not None:
-            coverage_RS = coverage_RS[parent_R]
-            real_RS = real_RS[parent_R]
+            coverage_RS, real_RS = coverage_RS[parent_R], real_RS[parent_R]
         rules.follow(parent_R, read_R, look_RS)
         state = said.state.select(parent_R)
     return [
         Found(one.hypotheses(record, sentence), min(float(margin_B[sentence]), one.margin(num_best)))
         for sentence, one in enumerate(kept)
     ]
+
+
+def _ahead(log_prob_BK: Totals, factor: float, kept: Sequence[_Kept]) -> Totals:
+    """Return by how much the best open hypothesis of each sentence scores above its worst finished one.
+
+    Growing may yet raise a score, to log_prob / lp(limit) at most; to wait until not even that is above the
+    worst is much work for hardly another translation.
+    """
+    worst_B = np.array([one.worst for one in kept])
+    with np.errstate(invalid="ignore"):  # -inf - -inf: none open and few finished
+        ahead_B: Totals = log_prob_BK.max(axis=1) / factor - worst_B
+    return ahead_B
 
 
 def _coverage_penalty(coverage_RS: Floats, real_RS: NDArray[np.bool_]) -> Totals:
