@@ -469,3 +469,31 @@ def test_second_tries_cost_at_most_as_much_as_the_first_and_a_little():
         done = queue.give(batch, model.searcher.search(job.queries, job.search, job.num_best))
     assert len(searched) > 1 and sum(searched[1:]) <= max(120, searched[0])
     assert done[0][1].flags
+
+
+def test_a_placeholder_reaches_the_model_as_a_number_and_comes_back_as_it_was():
+    seen = []
+
+    def say(source):
+        seen.append(LETTERS.source.decode(source))
+        return source
+
+    translator = translator_with(
+        Scripted(LETTERS.target.vocab_size, one_after_another(say), straight), LETTERS
+    )
+    (one,) = translator.translate(["cab {0} bac https://a.b/c"])
+    assert one.text == "cab {0} bac https://a.b/c" and "kept" in one.flags
+    assert all("{" not in text and "http" not in text and any(map(str.isdigit, text)) for text in seen)
+    seen.clear()
+    translator.translate(["cab {0} bac"], guard=False)
+    assert all("{0}" in text for text in seen)
+
+
+def test_a_model_that_loses_the_stand_in_is_asked_again_with_the_text_as_it_is():
+    def say(source):
+        return tuple(id for id in source if not LETTERS.source.decode([id]).strip().isdigit())
+
+    (one,) = translator_with(
+        Scripted(LETTERS.target.vocab_size, one_after_another(say), straight), LETTERS
+    ).translate(["cab {x} bac"])
+    assert one.text.count("{x}") == 1

@@ -27,7 +27,7 @@ from regard.translate.outcome import (
 from regard.translate.plan import Plan, plan_requests
 from regard.translate.request import Request
 from regard.translate.result import Translation
-from regard.translate.retry import Attempt, Copied, attempts, in_capitals
+from regard.translate.retry import Attempt, Copied, attempts, first_attempt, in_capitals
 
 # Second tries of a segment may cost as much as the first one, and a short segment this much: without a limit
 # a text that makes no sense costs several times as much as one that does.
@@ -136,8 +136,8 @@ class Queue:
             nothing: list[Outcome | None] = [None] * len(stretches)
             text = _Text(number, self._round, request, plan, nothing, len(stretches))
             for place, stretch in enumerate(stretches):
-                segment = _Segment(text, place, stretch, Attempt((stretch.source,)))
-                self._start(segment)
+                way = first_attempt(stretch.source, self._tries_again(request))
+                self._start(_Segment(text, place, stretch, way))
         self._round += 1
         return blank
 
@@ -218,6 +218,10 @@ class Queue:
         while True:
             tried = side_by_side(segment.way, segment.found)
             if segment.best is None:
+                if tried is None:  # a stand-in was lost: the text as it is
+                    segment.way = Attempt((segment.stretch.source,))
+                    self._start(segment)
+                    return False
                 if self._keep_first(segment, tried):
                     return True
             elif tried is not None and tried.text != segment.best.text:
@@ -247,13 +251,15 @@ class Queue:
             segment.budget -= cost
         return True
 
-    def _keep_first(self, segment: _Segment, outcome: Outcome | None) -> bool:
+    def _tries_again(self, request: Request) -> bool:
+        """Tell whether what looks wrong is tried again; a sample and a prefix are taken as they come."""
+        takes_all = request.prefix is None and not isinstance(request.search, SampleOptions)
+        return request.guard and self.model.translates and takes_all
+
+    def _keep_first(self, segment: _Segment, outcome: Outcome) -> bool:
         """Keep the outcome of the first attempt; return whether no second one is wanted."""
-        assert outcome is not None, "a first attempt has no edits that could fail"
-        segment.best, request, source = outcome, segment.text.request, segment.stretch.source
-        if not (request.guard and self.model.translates):
-            return True
-        if request.prefix is not None or isinstance(request.search, SampleOptions):
+        segment.best, source = outcome, segment.stretch.source
+        if not self._tries_again(segment.text.request):
             return True
         if outcome.wrong == ("lost",):
             segment.best = with_items_back(source, outcome)

@@ -71,6 +71,17 @@ def in_capitals(text: str) -> bool:
     return rest.isupper() and len(words(rest)) > 1 and sum(map(str.isalpha, rest)) > 3
 
 
+def first_attempt(source: Normalized, guard: bool) -> Attempt:
+    """Return how a text is translated at first.
+
+    Placeholders, addresses and emoji are debris to most models, and the words around them suffer. The guard
+    lets the model read a number in the place of each, which it has learnt to copy.
+    """
+    if guard and any(item.kind != "number" for item in items(source.text)):
+        return _with_stand_ins(source, 0)
+    return Attempt((source,))
+
+
 def attempts(source: Normalized, flags: Sequence[str]) -> Iterator[Attempt]:
     """Yield what to try with a text whose translation is suspicious for these reasons, the mildest first."""
     if in_capitals(source.text):
