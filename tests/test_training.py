@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -402,6 +402,25 @@ def test_a_time_budget_is_kept(corpus, tmp_path):
     started = time.monotonic()
     trained, _ = run(request)
     assert trained.reason == "the time is up" and 5 < time.monotonic() - started < 40
+
+
+def test_a_training_judges_itself_and_keeps_the_verdict(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard")
+    trained, _ = run(request)
+    assert trained.verdict.level == "not usable yet" and "12 updates" in trained.verdict.why
+    assert "--from fr-en" in trained.verdict.next
+    assert load_model(request.out).card["verdict"] == asdict(trained.verdict)
+    again, _ = run(request)  # finished: read from the run folder
+    assert again.verdict == trained.verdict
+
+
+def test_too_few_updates_are_told_after_a_hundred(corpus, tmp_path):
+    request = request_for(corpus, tmp_path / "m.regard", steps=104, valid_steps=200)
+    _, display = run(request)
+    (told,) = [note for note in display.notes if "too few updates are to be expected" in note]
+    assert "the run makes 104" in told and "--from fr-en" in told
+    log = (request.folder / "log.jsonl").read_text()
+    assert '"kind": "finding", "step": 100' in log
 
 
 @contextlib.contextmanager

@@ -165,3 +165,5 @@ def _report(trained: "Trained") -> None:
             print()
             print("\n".join(heat_map_lines(first.heat_map, 80)))
     print(f"\nwrote {trained.out}")
+    if trained.verdict:
+        print(f"{trained.verdict}")

@@ -8,7 +8,7 @@ from itertools import pairwise
 from regard.options.training import TrainOptions
 from regard.training.prepare import Facts
 
-_SMALL_PAIRS = 2000
+SMALL_PAIRS = 2000
 _RARE_SHARE = 0.5
 _BLIND_STEPS = 1000  # a model first learns to speak and only then to look
 _PATIENCE = 3  # validations in a row that must agree
@@ -41,7 +41,7 @@ class Measured:
 def about_data(facts: Facts, *, from_nothing: bool = True) -> list[Finding]:
     """Return what can be said before training; a trained model can begin with few pairs."""
     findings = []
-    if from_nothing and facts.num_pairs < _SMALL_PAIRS:
+    if from_nothing and facts.num_pairs < SMALL_PAIRS:
         findings.append(
             Finding(
                 f"the corpus is very small: {facts.num_pairs:,} pairs",
@@ -89,7 +89,7 @@ def about_learning(history: Sequence[Measured], dropout: float, options: TrainOp
     long_ago = [number for number, one in enumerate(history) if one.step <= history[-1].step - _BLIND_STEPS]
     if long_ago:
         since = history[long_ago[-1] :]
-        if all(map(_is_blind, since)) and since[-1].nll > since[0].nll * (1 - _STALLED):
+        if all(map(is_blind, since)) and since[-1].nll > since[0].nll * (1 - _STALLED):
             findings.append(_blind(since[-1], options))
     if len(history) < _PATIENCE:
         return findings
@@ -108,7 +108,8 @@ def about_learning(history: Sequence[Measured], dropout: float, options: TrainOp
     return findings
 
 
-def _is_blind(measured: Measured) -> bool:
+def is_blind(measured: Measured) -> bool:
+    """Tell whether the loss is about the same with the sources of other sentences."""
     return measured.shuffled_nll - measured.nll < _BLIND_GAP * measured.nll
 
 

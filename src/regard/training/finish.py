@@ -25,6 +25,7 @@ from regard.training.reading import choose_reading
 from regard.training.recipes import RunOptions, options_of
 from regard.training.request import TrainRequest
 from regard.training.validate import Validated
+from regard.training.verdict import Direction, Outcome, Pace, Verdict, judge
 from regard.translate.result import Translation
 from regard.translate.translator import FORKING, IN_THIS_THREAD, Translator
 
@@ -43,6 +44,7 @@ class Trained:
     seconds: float
     scores: Scores
     samples: tuple[tuple[Translation, str], ...]  # translations of validation sentences, with the references
+    verdict: Verdict | None  # of what worth it is
 
     @property
     def ended_early(self) -> bool:
@@ -55,7 +57,8 @@ def finished(request: TrainRequest) -> Trained:
     result = read_json(request.folder / RESULT_FILE)
     by_length = tuple(LengthScore(**row) for row in result["scores"]["by_length"])
     scores = Scores(**(result["scores"] | {"by_length": by_length}))
-    return Trained(request.out, result["reason"], result["step"], result["seconds"], scores, ())
+    verdict = Verdict(**result["verdict"]) if result.get("verdict") else None
+    return Trained(request.out, result["reason"], result["step"], result["seconds"], scores, (), verdict)
 
 
 def finish(request: TrainRequest, device: torch.device, end: dict[str, Any], stages: Stages) -> Trained:
@@ -79,15 +82,39 @@ def finish(request: TrainRequest, device: torch.device, end: dict[str, Any], sta
         sources=sources,
         target_language=prepared.facts.target_language,
     )
-    card = origin(about) | {
-        "training": end,
-        "validation": asdict(scores) | {"beam_size": _BEAM_SIZE},
-    }
+    verdict = _judge(scores, end, options, prepared, began_trained=request.start is not None)
+    judged = {"verdict": asdict(verdict)} if verdict else {}
+    card = (
+        origin(about)
+        | judged
+        | {
+            "training": end,
+            "validation": asdict(scores) | {"beam_size": _BEAM_SIZE},
+        }
+    )
     save_model(request.out, replace(best, card=card))
-    write_json(folder / RESULT_FILE, {"scores": asdict(scores)} | end)
+    write_json(folder / RESULT_FILE, {"scores": asdict(scores)} | judged | end)
     pairs = list(zip(translations, references, strict=True))
     samples = sorted(pairs, key=lambda pair: abs(len(pair[0].source_pieces) - _SAMPLE_PIECES))[:3]
-    return Trained(request.out, end["reason"], end["step"], end["seconds"], scores, tuple(samples))
+    return Trained(request.out, end["reason"], end["step"], end["seconds"], scores, tuple(samples), verdict)
+
+
+def _judge(
+    scores: Scores, end: dict[str, Any], options: RunOptions, prepared: Prepared, *, began_trained: bool
+) -> Verdict | None:
+    facts = prepared.facts
+    return judge(
+        Outcome(
+            bleu=scores.bleu,
+            ignores_source=end["ignores_source"],
+            stopped_improving=end["reason"].startswith(NO_BETTER),
+            num_pairs=facts.num_pairs,
+            pace=Pace(
+                end["step"], end["seconds"], end["prepared_seconds"], options.train.seconds is not None
+            ),
+            direction=Direction(facts.source_language, facts.target_language, began_trained),
+        )
+    )
 
 
 def _with_habits(

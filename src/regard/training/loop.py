@@ -33,6 +33,14 @@ from regard.training.processes import Processes
 from regard.training.recipes import RunOptions
 from regard.training.stopping import Signals, Stopped
 from regard.training.validate import Validated, Validator
+from regard.training.verdict import (
+    FORESEE_MIN_STEP,
+    FORESEE_SHARE,
+    FORESEE_STEP,
+    Direction,
+    Pace,
+    foresee,
+)
 from regard.training.workers import Autocast, Workers
 
 NO_BETTER = "validation has not improved"  # how the reason begins why a run ended before its time
@@ -109,6 +117,8 @@ class Trainer:
         epoch_updates = -(-self.batches.num_batches(0) // options.train.accumulate)
         self.valid_steps = options.train.valid_steps or min(1000, max(250, epoch_updates))
         self.epoch_updates = epoch_updates
+        facts = prepared.facts
+        self.direction = Direction(facts.source_language, facts.target_language)
         self._agreed_signal: int | None = None  # that all processes know of
 
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -251,6 +261,7 @@ class Trainer:
             speed = clock.speed(num_tokens)
             log.clock(step, seconds, speed)
             self.display.update(self._shown(loss, nll, rate, speed))
+            self._look_ahead(log)
         self._watch_divergence(nll, log)
 
     def _resampled(self, batch: Batch, step: int, number: int) -> Batch:
@@ -269,6 +280,22 @@ class Trainer:
         state.lowest_nll = min(state.lowest_nll, state.running_nll)
         if finding:
             self._tell(finding, log)
+
+    @property
+    def pace(self) -> Pace:
+        """How fast the run has been."""
+        state = self.state
+        timed = self.options.train.seconds is not None
+        return Pace(state.step, state.seconds, state.prepared_seconds, timed)
+
+    def _look_ahead(self, log: Log) -> None:
+        """Say early on if the updates that the run will make are too few."""
+        step, share, pace = self.state.step, self._share(), self.pace
+        early = pace.timed and step >= FORESEE_MIN_STEP and (share or 0) >= FORESEE_SHARE
+        if share and (step == FORESEE_STEP or (early and step < FORESEE_STEP)):
+            finding = foresee(pace, max(step, round(step / share)), self.direction)
+            if finding:
+                self._tell(finding, log)
 
     def _shown(self, loss: float, nll: float, rate: float, speed: float) -> Update:
         state = self.state

@@ -28,7 +28,7 @@ from regard.starter import locate
 from regard.text.vectors import Coverage
 from regard.training.checkpoint import Checkpoint, locked, newest_checkpoint
 from regard.training.device import choose_device, with_precision
-from regard.training.diagnose import about_data
+from regard.training.diagnose import about_data, is_blind
 from regard.training.display import Display, TensorBoardDisplay, several, tensorboard_writer
 from regard.training.embeddings import check_vectors, first_model
 from regard.training.finish import Trained, finish, finished, model_file, origin
@@ -195,6 +195,7 @@ def _learn(
     start = None if request.start is None else load_model(folder / START_FILE)
     model = first_model(options, prepared.facts.vocab_sizes, start, prepared.vectors, request.vectors.freeze)
     trainer = Trainer(options, prepared, model.to(device), folder, processes, num_workers, display)
+    trainer.direction = replace(trainer.direction, began_trained=start is not None)
     checkpoint, damaged = newest_checkpoint(folder)
     if processes.is_first:
         for line in damaged:
@@ -233,7 +234,15 @@ def _learn(
             trainer.display = several([display, board])
         reason = trainer.run(keep_best, watch.signals)
     done = trainer.state
-    return {"reason": reason, "step": done.step, "seconds": done.seconds, "best_step": done.best_step}
+    best = next((one for one in trainer.history if one.step == done.best_step), None)
+    return {
+        "reason": reason,
+        "step": done.step,
+        "seconds": done.seconds,
+        "prepared_seconds": done.prepared_seconds,
+        "best_step": done.best_step,
+        "ignores_source": best is not None and is_blind(best),
+    }
 
 
 def _restore(trainer: Trainer, checkpoint: Checkpoint, folder: Path) -> None:

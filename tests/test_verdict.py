@@ -1,0 +1,94 @@
+"""Verdicts on trainings, with the values of real runs."""
+
+from dataclasses import replace
+
+import pytest
+
+from regard.training.verdict import Direction, Outcome, Pace, foresee, judge
+
+# Manuals, 29,288 pairs, six minutes of a slow machine, half of them for preparation.
+MANUALS = Outcome(
+    bleu=0.7,
+    ignores_source=False,
+    stopped_improving=False,
+    num_pairs=29_288,
+    pace=Pace(num_updates=109, seconds=360, prepared_seconds=180, timed=True),
+    direction=Direction("en", "fr"),
+)
+# Picture captions with the default recipe: 1,115 updates of 2,048 tokens (docs/experiments.md).
+CAPTIONS = replace(
+    MANUALS,
+    bleu=31.3,
+    num_pairs=29_000,
+    pace=Pace(1115, 1200, 30, timed=True),
+    direction=Direction("de", "en"),
+)
+# The score of the Korean demonstration on Tatoeba: 4,369 updates in 40 minutes.
+KOREAN = replace(
+    CAPTIONS,
+    bleu=15.0,
+    num_pairs=85_000,
+    pace=Pace(4369, 2400, 60, timed=True),
+    direction=Direction("ko", None),
+)
+
+
+def test_a_run_with_few_updates_is_not_usable_yet_and_says_why():
+    verdict = judge(MANUALS)
+    assert verdict.level == "not usable yet"
+    assert verdict.why == (
+        "BLEU 0.7 on validation after only 109 updates, and 50% of the time went on preparation"
+    )
+    assert verdict.next == "use `--from en-fr` with another --out: it begins with a trained model"
+
+
+def test_without_a_bundled_model_the_time_is_told():
+    """1,891 updates more at 180 s for 109 are 52.04 minutes; with the 6 minutes so far 58.04."""
+    verdict = judge(replace(MANUALS, direction=Direction("en", "de")))
+    assert verdict.next == "about 53 minutes more: the same command with --time 59m goes on"
+
+
+def test_a_run_by_updates_is_told_how_many():
+    pace = replace(MANUALS.pace, timed=False)
+    verdict = judge(replace(MANUALS, pace=pace, direction=Direction(None, None)))
+    assert verdict.next == "the same command with --steps 2000"
+
+
+def test_levels_of_real_runs():
+    assert judge(CAPTIONS).level == "usable" and judge(KOREAN).level == "weak"
+    assert "--time 79m" in judge(KOREAN).next  # twice as many updates: 39 minutes more than 40
+
+
+def test_a_run_that_no_longer_improves_needs_data_and_not_time():
+    verdict = judge(replace(KOREAN, stopped_improving=True))
+    assert "no longer improved on 85,000 pairs" in verdict.why and "--also" in verdict.next
+
+
+def test_a_model_that_began_trained_is_not_told_to_begin_so():
+    verdict = judge(replace(MANUALS, direction=Direction("en", "fr", began_trained=True)))
+    assert "--from" not in verdict.next
+
+
+def test_a_model_that_ignores_its_source_is_not_usable_whatever_its_score():
+    verdict = judge(replace(CAPTIONS, ignores_source=True))
+    assert verdict.level == "not usable yet" and "the source hardly changes" in verdict.why
+
+
+def test_pairs_in_one_language_are_not_judged_by_bleu():
+    assert judge(replace(MANUALS, direction=Direction("en", "en"))) is None
+
+
+def test_regional_codes_find_the_bundled_model():
+    assert Direction("en-US", "fr-CA").bundled_model == "en-fr"
+
+
+@pytest.mark.parametrize(("total", "told"), [(218, True), (999, True), (1000, False)])
+def test_a_shortfall_is_foreseen(total, told):
+    finding = foresee(MANUALS.pace, total, MANUALS.direction)
+    assert (finding is not None) == told
+    if finding:
+        assert f"about {total}," in finding.cause and "--from en-fr" in finding.advice and not finding.stop
+
+
+def test_a_run_that_began_trained_needs_few_updates():
+    assert foresee(MANUALS.pace, 200, Direction("en", "fr", began_trained=True)) is None
