@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 import regard
@@ -146,6 +147,52 @@ def test_output_that_cannot_be_written_is_one_line(corpus):
     assert done.returncode == 2 and done.stderr == "regard: No space left on device\n"
 
 
+@pytest.mark.parametrize(
+    ("closed", "arguments", "code", "said"),
+    [
+        (">&-", "--version", 2, "regard: standard output is closed; send it to a file, or to /dev/null\n"),
+        (
+            ">&-",
+            "translate --help",
+            2,
+            "regard: standard output is closed; send it to a file, or to /dev/null\n",
+        ),
+        (
+            ">&-",
+            "translate 'il pleut'",
+            2,
+            "regard: standard output is closed; send it to a file, or to /dev/null\n",
+        ),
+        (">&-", "info fr-en", 2, "regard: standard output is closed; send it to a file, or to /dev/null\n"),
+        (">&-", "translate 'il pleut' --out {out}", 0, ""),
+        ("<&- >&- 2>&-", "translate 'il pleut' --out {out}", 0, ""),
+        ("<&- >&- 2>&-", "translate 'il pleut'", 2, ""),
+        ("2>&-", "translate 'il pleut'", 0, "It's raining.\n"),
+        ("2>&-", "runs /no/such/folder", 2, ""),
+        ("<&-", "translate 'il pleut'", 0, "It's raining.\n"),
+        ("<&-", "translate", 2, "regard: standard input is closed; give the text in quotes, or a file\n"),
+        ("<&-", "show", 2, "regard: standard input is closed; give the text in quotes, or a file\n"),
+    ],
+)
+def test_a_closed_standard_stream_is_one_line_or_silence(closed, arguments, code, said, tmp_path):
+    out = tmp_path / "out.txt"
+    command = f"{sys.executable} -m regard {arguments.format(out=out)} {closed}"
+    done = subprocess.run(
+        ["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert (done.returncode, done.stdout) == (code, said)
+    if "--out" in arguments:  # nothing that was meant for a closed stream has landed in the file
+        assert out.read_text() == "It's raining.\n"
+
+
+def test_help_that_cannot_be_written_is_one_line():
+    if not os.path.exists("/dev/full"):  # noqa: PTH110
+        pytest.skip("this system has no /dev/full")
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run([*COMMAND, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and done.stderr == "regard: No space left on device\n"
+
+
 def test_a_termination_leaves_no_temporary_file(tmp_path):
     process = subprocess.Popen(
         [*COMMAND, "demo", "--out", tmp_path / "out" / "page.html"],
@@ -182,6 +229,30 @@ def test_a_fault_of_ours_is_one_line_too(monkeypatch, capsys):
     monkeypatch.setattr(doctor, "run", lambda options: 1 / 0)
     assert run(["doctor"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("fail", [lambda: bytearray(1 << 62), lambda: np.zeros((1 << 31, 1 << 31), np.int8)])
+def test_too_little_memory_is_no_fault_of_ours(fail, monkeypatch, capsys):
+    from regard.cli import doctor
+
+    monkeypatch.setattr(doctor, "run", lambda options: fail())
+    assert run(["doctor"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("regard: not enough memory; close other programs") and error.count("\n") == 1
+
+
+def test_too_little_memory_for_a_model_is_one_line(corpus, tmp_path):
+    sides = [corpus / "sample.fr", corpus / "sample.en"]
+    wide = ["--preset", "bahdanau2015", "--steps", 1, "--set", f"model.hidden_size={1 << 20}"]
+    done = call(
+        "train",
+        *sides,
+        *wide,
+        "--out",
+        tmp_path / "big.regard",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30)),
+    )
+    assert done.returncode == 2 and "not enough memory; try" in done.stderr.splitlines()[-1]
 
 
 def test_a_terminal_without_unicode_is_no_error(corpus):

@@ -5,12 +5,14 @@ Nothing heavy is imported before a verb runs, so that `--help` answers at once.
 
 import argparse
 import contextlib
+import errno
+import io
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, BinaryIO, NoReturn, cast
 
 import regard
 from regard.cli import (
@@ -27,13 +29,16 @@ from regard.cli import (
     train,
     translate,
 )
-from regard.errors import ConfigError, RegardError
+from regard.errors import ConfigError, OutputError, RegardError
 
 _VERBS = (demo, translate, show, align, evaluate, train, lineage, runs, inspect, info, sample, doctor)
+
+_NO_MEMORY = "not enough memory; close other programs, or take a smaller file, batch or model"
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `regard` and exit: 0 when done, 2 for the user's mistake, 130 or 143 when stopped."""
+    _fill_closed_streams()
     signal.signal(signal.SIGTERM, _stop)
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
@@ -69,8 +74,12 @@ def run(arguments: Sequence[str]) -> int:
         if debug:
             raise
         _give_up_output()
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"regard: {where}{error.strerror or error}", file=sys.stderr)
+        print(f"regard: {_reason(error)}", file=sys.stderr)
+        return 2
+    except MemoryError:
+        if debug:
+            raise
+        print(f"regard: {_NO_MEMORY}", file=sys.stderr)
         return 2
     except Exception as error:
         if debug:
@@ -81,6 +90,46 @@ def run(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 1
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.ENOMEM:
+        return _NO_MEMORY
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
+
+
+def _fill_closed_streams() -> None:
+    """Put something in the place of each standard stream that is closed (`>&-`).
+
+    Otherwise the next file we open would get its number, and what a library prints would land in that file.
+    Reading from a closed standard input or writing to a closed standard output is an error of one line;
+    messages to a closed standard error are lost.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    sys.stdin = sys.stdin or io.TextIOWrapper(io.BufferedReader(_ClosedInput()))
+    sys.stdout = sys.stdout or io.TextIOWrapper(cast(BinaryIO, _ClosedOutput()), write_through=True)
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+
+
+class _ClosedInput(io.RawIOBase):
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, _: object) -> NoReturn:
+        raise ConfigError("standard input is closed; give the text in quotes, or a file")
+
+
+class _ClosedOutput(io.RawIOBase):
+    def writable(self) -> bool:
+        return True
+
+    def write(self, _: object) -> NoReturn:
+        raise OutputError("standard output is closed; send it to a file, or to /dev/null")
 
 
 def _give_up_output() -> None:
@@ -119,6 +168,9 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(f"{message}; see `{self.prog} --help`")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        print(message, end="", file=file or sys.stderr, flush=True)  # argparse would hide that this fails
 
 
 def _parser() -> argparse.ArgumentParser:

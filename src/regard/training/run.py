@@ -78,7 +78,10 @@ def train(
     processes = join_processes(device)
     try:
         return _train(request, device, processes, _Watch(display, stages, signals))
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:
+        # On a processor torch has no class of its own for this.
+        if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+            raise
         raise TrainingError(
             f"{device} has not enough memory; try another --out with a smaller --set batch.batch_tokens"
         ) from error
