@@ -1,5 +1,6 @@
 """`regard translate` and `regard info` as a user meets them: lines in, as many lines out, and what is said of them."""
 
+import contextlib
 import gzip
 import io
 import json
@@ -22,6 +23,7 @@ from regard.cli import run
 from regard.model.presets import PRESETS
 from regard.modelfile import ModelFile, load_model, save_model
 from regard.options.text import CharacterOptions
+from regard.parallel import num_cores
 from regard.text.tokenizer import TokenizerPair
 from regard.translate.translator import Translator
 from regard.vocabulary import EOS
@@ -220,6 +222,27 @@ def test_a_process_that_is_ended_leaves_nothing(tmp_path):
         process.kill()
         process.stdin.close()
         process.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are threads elsewhere")
+@pytest.mark.skipif(num_cores() < 2, reason="one core needs no workers")
+def test_a_killed_worker_is_named_as_such_and_leaves_nothing(tmp_path):
+    (tmp_path / "in.fr").write_text("il pleut sur la maison et le chat dort .\n" * 20_000)
+    command = [sys.executable, "-m", "regard", "translate", "fr-en", "--file", "in.fr", "--out", "out.en"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    workers = []
+    while not workers and process.poll() is None:
+        time.sleep(0.05)
+        with contextlib.suppress(FileNotFoundError):  # of a thread that has just ended
+            for task in Path(f"/proc/{process.pid}/task").iterdir():
+                workers += (task / "children").read_text().split()
+    os.kill(int(workers[0]), signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (
+        2,
+        "regard: a worker process was killed by signal 9; is there enough memory?\n",
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["in.fr"]
 
 
 def test_from_outside_it_is_the_same(tmp_path):

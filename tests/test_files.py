@@ -1,15 +1,21 @@
 import gc
 import os
 import pickle
+import signal
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from regard.alignment.links import from_pharaoh, to_pharaoh
+from regard.cli import run
+from regard.corpus.read import open_corpus
 from regard.errors import CorpusError, MissingExtraError, OutputError, UnequalError
 from regard.files import writing, writing_folder
+from regard.training.history import find_runs
 
 
 def test_files_appear_together_when_the_block_ends(tmp_path):
@@ -77,6 +83,39 @@ def test_a_pipe_or_a_device_is_written_to_and_stays_what_it_is(tmp_path):
     with writing(Path(os.devnull)) as [file]:
         file.write(b"nowhere")
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from regard.files import writing, writing_folder
+folder = Path(sys.argv[1])
+with (
+    writing(folder / "a.fr", folder / "a.en") as sides,
+    writing(folder / "m.regard"),
+    writing_folder(folder / "m.run", "run.json") as run,
+):
+    (run / "run.json").write_bytes(b"{}")
+    for side in sides:
+        side.write(b"oui\\n")
+        side.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_leaves_is_mistaken_for_nothing(tmp_path, capfd):
+    done = subprocess.run([sys.executable, "-c", KILLED, tmp_path])
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert done.returncode == -signal.SIGKILL and len(left) == 4
+    assert all(name.startswith(".") and name.endswith(".part") for name in left)
+    assert find_runs(tmp_path) == []
+    with pytest.raises(CorpusError, match="is the unfinished output of another command; name a whole file"):
+        open_corpus(sorted(tmp_path.glob(".a.*")))
+    assert run(["info", str(next(tmp_path.glob(".m.regard.*")))]) == 2
+    assert capfd.readouterr().err.count("\n") == 1
+    with writing(tmp_path / "a.fr") as (file,), writing_folder(tmp_path / "m.run", "run.json"):
+        file.write(b"non\n")  # the same names can be written as if nothing were there
+    assert (tmp_path / "a.fr").read_bytes() == b"non\n" and (tmp_path / "m.run").is_dir()
 
 
 @pytest.mark.parametrize("ending", ["gz", "xz", "zst"])

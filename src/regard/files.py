@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -21,6 +22,8 @@ except ImportError:
     from zstandard import ZstdError
 
 COMPRESSIONS = (".gz", ".xz", ".zst")
+
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.part")  # what _beside() gives
 
 # gzip.BadGzipFile is an OSError; the others are what each library raises for bytes that make no sense.
 READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, ZstdError)
@@ -182,6 +185,11 @@ def writing_folder(path: Path, mark: str) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
             if path.exists():
                 shutil.rmtree(old, ignore_errors=True)
+
+
+def is_unfinished(path: Path) -> bool:
+    """Return whether this is the temporary file of a process that is still writing it, or was killed."""
+    return _UNFINISHED.fullmatch(path.name) is not None
 
 
 def _beside(path: Path) -> Path:

@@ -15,7 +15,7 @@ from regard.corpus.po_format import po
 from regard.corpus.table_formats import jsonl, parquet, tsv
 from regard.corpus.xml_formats import tmx, xliff
 from regard.errors import CorpusError, UnequalError
-from regard.files import without_compression
+from regard.files import is_unfinished, without_compression
 
 __all__ = ["MAX_LINE_BYTES", "Corpus", "Pair", "chunks", "open_corpus", "sample_pairs"]
 
@@ -145,6 +145,8 @@ def _checked_size(path: Path) -> int:
         raise CorpusError(
             f"{path}: cannot be opened ({error.strerror}); check the name and permissions"
         ) from error
+    if is_unfinished(path):
+        raise CorpusError(f"{path}: is the unfinished output of another command; name a whole file")
     if stat.S_ISDIR(status.st_mode):
         raise CorpusError(f"{path}: is a folder; name the file in it")
     if not stat.S_ISREG(status.st_mode):
