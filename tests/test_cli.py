@@ -17,6 +17,7 @@ from regard.cli import run
 from regard.corpus.inspect import inspect
 from regard.corpus.read import open_corpus
 from regard.draw.progress import progress
+from regard.files import writing
 
 COMMAND = [sys.executable, "-m", "regard"]
 VERBS = ["train", "runs", "inspect", "sample", "doctor"]
@@ -265,6 +266,46 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     done = call("sample", "--pairs", 10, "--out", tmp_path / "file")
     assert done.returncode == 2 and "cannot be written" in done.stderr
+
+
+@pytest.mark.parametrize("ending", [".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("verb", ["inspect", "train", "translate", "evaluate", "align"])
+def test_a_compression_bomb_of_short_lines_is_refused_soon(verb, ending, tmp_path, capsys):
+    sides = [tmp_path / f"a.{language}{ending}" for language in ("fr", "en")]
+    with writing(*sides) as files:
+        for file in files:
+            for _ in range(20):
+                file.write(b"a\n" * (1 << 19))
+    assert all(side.stat().st_size < 100_000 for side in sides)
+    arguments = {
+        "inspect": [*sides, "--clean", tmp_path / "clean"],
+        "train": [*sides, "--steps", 1, "--out", tmp_path / "m.regard"],
+        "translate": ["fr-en", "--file", sides[0], "--out", tmp_path / "out.en"],
+        "evaluate": ["fr-en", *sides],
+        "align": [*sides, "--words", "--out", tmp_path / "links"],
+    }[verb]
+    assert run([verb, *map(str, arguments)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(
+        f"regard: {sides[0]}: expands to more than 16,777,216 bytes, 100 times its size; "
+    )
+    assert "--max-expansion 1000" in error and error.count("\n") == 1
+    assert sorted(tmp_path.iterdir()) == sorted(sides)
+
+
+def test_the_limit_on_expansion_can_be_raised(tmp_path, capsys):
+    path = tmp_path / "a.tsv.zst"
+    with writing(path) as (file,):
+        file.write(b"oui, bien\tyes, well\n" + b" " * ((1 << 20) - 1) + b"\n")
+        for _ in range(16):
+            file.write(b" " * ((1 << 20) - 1) + b"\n")
+    assert run(["inspect", str(path)]) == 2 and "--max-expansion 1000" in capsys.readouterr().err
+    assert (
+        run(["inspect", str(path), "--max-expansion", "100000"]) != 0
+    )  # what is wrong with it now is its content
+    assert "expands" not in capsys.readouterr().err
+    assert run(["inspect", str(path), "--max-expansion", "0"]) == 2
+    assert "give 1 or more" in capsys.readouterr().err
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(corpus, capsys):

@@ -307,17 +307,22 @@ HUGE = {
 
 
 def message_within(path: Path, max_bytes: int) -> str:
-    """Return the message of the error that a process of its own raises while it may grow by so many bytes."""
+    """Return the message of the error that a process of its own raises while it may grow by so many bytes.
+
+    Any expansion is allowed: what is read must fit even then.
+    """
     program = f"""
         import resource
         from pathlib import Path
         from regard.corpus.read import open_corpus
+        from regard.files import expansion_allowed
         num_pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = num_pages * resource.getpagesize() + {max_bytes}
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         try:
-            for _ in open_corpus([{str(path)!r}]).pairs():
-                pass
+            with expansion_allowed(10**9):
+                for _ in open_corpus([{str(path)!r}]).pairs():
+                    pass
         except Exception as error:
             print(type(error).__name__, error)
     """

@@ -10,11 +10,11 @@ import secrets
 import shutil
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
-from regard.errors import OutputError
+from regard.errors import ConfigError, CorpusError, OutputError
 
 try:
     from compression.zstd import ZstdError  # Python 3.14 and later
@@ -22,6 +22,11 @@ except ImportError:
     from zstandard import ZstdError
 
 COMPRESSIONS = (".gz", ".xz", ".zst")
+
+# Text compresses to a third or a tenth, seldom to a fiftieth; a file made to do harm to a hundred-thousandth.
+MAX_EXPANSION = 100
+_max_expansion = MAX_EXPANSION
+_ALWAYS_ALLOWED_BYTES = 16 << 20
 
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.part")  # what _beside() gives
 
@@ -34,16 +39,77 @@ def without_compression(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
 
 
+@contextlib.contextmanager
+def expansion_allowed(factor: int) -> Iterator[None]:
+    """Let compressed files expand to `factor` times their size, in the whole process, within a `with`."""
+    global _max_expansion
+    if factor < 1:
+        raise ConfigError(f"a compressed file cannot expand to {factor} times its size; give 1 or more")
+    before, _max_expansion = _max_expansion, factor
+    try:
+        yield
+    finally:
+        _max_expansion = before
+
+
+def check_expansion(path: Path) -> None:
+    """Raise CorpusError for a compressed file that expands too far, before any work is spent on its lines."""
+    if path.suffix.lower() not in COMPRESSIONS:
+        return
+    with contextlib.suppress(*READ_ERRORS), path.open("rb") as raw:  # the reader tells at which line
+        stream = decompressed(path, raw)
+        while stream.read(1 << 20):
+            pass
+
+
 def decompressed(path: Path, raw: BinaryIO) -> BinaryIO:
-    """Return a stream of the uncompressed bytes of `raw`, by the ending of `path`. Nothing is read yet."""
+    """Return a stream of the uncompressed bytes of `raw`, by the ending of `path`. Nothing is read yet.
+
+    Reading raises CorpusError where a regular file expands to more than `expansion_allowed` allows.
+    """
     match path.suffix.lower():
         case ".gz":
-            return cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb"))
+            reader: Any = gzip.GzipFile(fileobj=raw, mode="rb")
+            read = reader.readinto1
         case ".xz":
-            return cast(BinaryIO, lzma.LZMAFile(raw, "rb"))
+            reader = lzma.LZMAFile(raw, "rb")  # noqa: SIM115
+            read = reader.readinto1
         case ".zst":
-            return io.BufferedReader(cast(io.RawIOBase, _zstd_reader(raw)), buffer_size=1 << 20)
-    return raw
+            reader = _zstd_reader(raw)
+            read = reader.readinto
+        case _:
+            return raw
+    return cast(BinaryIO, io.BufferedReader(_Bounded(path, raw, reader, read), buffer_size=1 << 20))
+
+
+class _Bounded(io.RawIOBase):
+    """The bytes that a reader gives by `read`, up to a limit that depends on the size of the file."""
+
+    def __init__(self, path: Path, raw: BinaryIO, reader: Any, read: Callable[[Any], int]) -> None:
+        self._path = path
+        self._reader = reader
+        self._read = read
+        self._num_bytes = 0
+        status = os.fstat(raw.fileno())
+        self._limit = max(_max_expansion * status.st_size, _ALWAYS_ALLOWED_BYTES)
+        self._has_size = stat.S_ISREG(status.st_mode)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        num_bytes = self._read(buffer)
+        self._num_bytes += num_bytes
+        if self._has_size and self._num_bytes > self._limit:
+            raise CorpusError(
+                f"{self._path}: expands to more than {self._limit:,} bytes, {_max_expansion} times its size; "
+                f"if you know that its text is real, allow more with --max-expansion {10 * _max_expansion}"
+            )
+        return num_bytes
+
+    def close(self) -> None:
+        self._reader.close()
+        super().close()
 
 
 def _zstd_reader(raw: BinaryIO) -> object:

@@ -30,9 +30,11 @@ from regard.cli import (
     translate,
 )
 from regard.errors import ConfigError, OutputError, RegardError
+from regard.files import MAX_EXPANSION, expansion_allowed
 
 _VERBS = (demo, translate, show, align, evaluate, train, lineage, runs, inspect, info, sample, doctor)
 
+_READERS = (translate, align, evaluate, train, lineage, inspect)  # of files that may be compressed
 _NO_MEMORY = "not enough memory; close other programs, or take a smaller file, batch or model"
 
 
@@ -53,7 +55,8 @@ def run(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     try:
         options = _parse([argument for argument in arguments if argument != "--debug"])
-        code = int(options.run(options) or 0)
+        with expansion_allowed(getattr(options, "max_expansion", MAX_EXPANSION)):
+            code = int(options.run(options) or 0)
         sys.stdout.flush()
         return code
     except RegardError as error:
@@ -190,5 +193,10 @@ def _parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         verb.add_arguments(one)
+        if verb in _READERS:
+            one.add_argument(
+                "--max-expansion", type=int, default=MAX_EXPANSION, metavar="N",
+                help="read compressed files that expand to at most N times their size (%(default)s)",
+            )  # fmt: skip
         one.set_defaults(run=verb.run)
     return parser

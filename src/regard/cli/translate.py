@@ -20,7 +20,14 @@ from typing import IO, TYPE_CHECKING, Any
 from regard.cli.settings import add_search, read_search
 from regard.draw.progress import progress
 from regard.errors import ConfigError, CorpusError, SourceError
-from regard.files import READ_ERRORS, refuse_to_replace, without_compression, writing
+from regard.files import (
+    READ_ERRORS,
+    check_expansion,
+    decompressed,
+    refuse_to_replace,
+    without_compression,
+    writing,
+)
 
 if TYPE_CHECKING:
     from regard.translate.result import Translation
@@ -348,8 +355,6 @@ def _source(stack: contextlib.ExitStack, texts: list[str], path: Path | None) ->
 
 
 def _opened(stack: contextlib.ExitStack, path: Path) -> IO[bytes]:
-    from regard.files import decompressed
-
     ending = without_compression(path).suffix.lower()
     if ending in _DOCUMENTS:
         raise ConfigError(
@@ -360,6 +365,8 @@ def _opened(stack: contextlib.ExitStack, path: Path) -> IO[bytes]:
         raw = stack.enter_context(path.open("rb"))
     except OSError as error:
         raise CorpusError(f"{path}: cannot be opened ({error.strerror})") from error
+    if path.is_file():
+        check_expansion(path)  # its last line may be hours away
     return decompressed(path, raw)
 
 

@@ -15,7 +15,7 @@ from regard.corpus.po_format import po
 from regard.corpus.table_formats import jsonl, parquet, tsv
 from regard.corpus.xml_formats import tmx, xliff
 from regard.errors import CorpusError, UnequalError
-from regard.files import is_unfinished, without_compression
+from regard.files import check_expansion, is_unfinished, without_compression
 
 __all__ = ["MAX_LINE_BYTES", "Corpus", "Pair", "chunks", "open_corpus", "sample_pairs"]
 
@@ -153,6 +153,7 @@ def _checked_size(path: Path) -> int:
         raise CorpusError(f"{path}: not a regular file, but it is read more than once; save it to one first")
     if status.st_size == 0:
         raise CorpusError(f"{path}: is empty; check how it was made")
+    check_expansion(path)
     return status.st_size
 
 
