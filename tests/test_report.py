@@ -108,8 +108,11 @@ def test_a_page_can_call_nobody_and_runs_scripts_only_if_it_has_some():
     assert (
         policy.startswith("default-src &#x27;none&#x27;;") and "script" not in policy and "http" not in policy
     )
-    with_scripts = frame("t", "", "", scripts=True)
-    assert "script-src" in with_scripts and with_scripts.count("default-src &#x27;none&#x27;") == 1
+    with_scripts = frame("t", "", "", scripts=["alert(1)"])
+    # openssl dgst -sha256 -binary | base64
+    assert "script-src &#x27;sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI=&#x27; data:;" in with_scripts
+    assert "script-src &#x27;unsafe" not in with_scripts
+    assert with_scripts.count("default-src &#x27;none&#x27;") == 1
 
 
 def test_a_page_links_to_itself_in_other_languages():

@@ -503,6 +503,19 @@ def test_hostile_tokens_are_shown_as_text(show, traces):
 
 
 @needs_browser
+def test_a_script_that_is_put_into_the_page_does_not_run(traces, show):
+    html = traces["rnn"].to_html()
+    for put in (
+        "<script>document.title = 'taken'</script>",
+        "<img src='data:,' onerror=\"document.title = 'taken'\">",
+    ):
+        assert html.count('<div id="app">') == 1
+        changed = html.replace('<div id="app">', f'{put}<div id="app">')
+        shown = show(changed, allowed=["Content Security Policy"])  # the page itself runs: it becomes ready
+        assert shown.title() != "taken"
+
+
+@needs_browser
 def test_a_real_text_with_markup_is_shown_as_text(show):
     text = "a</script><img src=x onerror=alert(1)>"
     shown = show(tracer_of("bahdanau2015").trace(text, beam_size=2, max_ratio=0.5).to_html())

@@ -1,8 +1,10 @@
 """Self-contained HTML: the frame of every page we write, and reports in it. No request, light or dark."""
 
+from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
+from hashlib import sha256
 from html import escape
 from pathlib import Path
 
@@ -15,9 +17,14 @@ from regard.text.words import words
 _LONG_NAME, _LONG_WORDS = 30, 16  # characters
 
 
-def frame(title: str, head: str, body: str, language: str = "en", *, scripts: bool = False) -> str:
-    """Return a page that can call no other site, and run no script unless its own are allowed."""
-    allowed = "script-src 'unsafe-inline' data:; " if scripts else ""
+def frame(title: str, head: str, body: str, language: str = "en", scripts: Sequence[str] = ()) -> str:
+    """Return a page that can call no other site and run no script but those given, and what they import.
+
+    `scripts` are the contents of the script elements in `body`; the policy names each by its hash, so a
+    browser runs no other that stands in the page. Modules are imported as data: URLs.
+    """
+    hashes = [f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts]
+    allowed = f"script-src {' '.join(hashes)} data:; " if scripts else ""
     policy = f"default-src 'none'; {allowed}style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     return f"""<!DOCTYPE html>
 <html lang="{language}">

@@ -12,6 +12,10 @@ from regard.report.html import frame
 
 _LANGUAGES: tuple[Literal["en", "ko"], ...] = ("en", "ko")
 _NO_SCRIPTS = "This page shows more where scripts may run. 스크립트를 켜면 더 볼 수 있습니다."
+_START = """
+import { start } from "#app/main";
+start();
+"""
 # What could end a script element or, in old parsers of JavaScript, a line.
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
@@ -29,6 +33,7 @@ def page(documents: Sequence[str], cards: Sequence[list[dict[str, Any]]], pictur
     )
     strings = {language: _strings(language) for language in _LANGUAGES}
     image = base64.b64encode(picture.encode()).decode()
+    modules = json.dumps({"imports": _modules()})
     # Scripts stand in the file itself, the import map and the start inline, the modules as data: URLs: a page
     # opened as file:// may not import its neighbours.
     body = f"""<body>
@@ -37,13 +42,10 @@ def page(documents: Sequence[str], cards: Sequence[list[dict[str, Any]]], pictur
 <noscript><figcaption>{_NO_SCRIPTS}</figcaption></noscript></figure>
 <script type="application/json" id="strings">{_inert(json.dumps(strings, ensure_ascii=False))}</script>
 <script type="application/json" id="traces">{_inert(f"[{traces}]")}</script>
-<script type="importmap">{json.dumps({"imports": _modules()})}</script>
-<script type="module">
-import {{ start }} from "#app/main";
-start();
-</script>
+<script type="importmap">{modules}</script>
+<script type="module">{_START}</script>
 </body>"""
-    return frame(title, f"<style>\n{_read('style.css')}</style>", body, scripts=True)
+    return frame(title, f"<style>\n{_read('style.css')}</style>", body, scripts=[modules, _START])
 
 
 def _strings(language: Literal["en", "ko"]) -> dict[str, str]:
