@@ -26,6 +26,7 @@ from traces import (
 )
 
 from regard.alignment.reading import Reading
+from regard.draw.labels import spreadsheet_cell
 from regard.errors import ConfigError
 from regard.options.text import SubwordOptions, WordOptions
 from regard.text.tokenizer import TokenizerPair
@@ -173,6 +174,36 @@ def test_the_numbers_of_a_heat_map_are_those_of_its_csv():
     drawn = trace.heat_map()
     assert tuple(rows[0][1:]) == drawn.columns and tuple(row[0] for row in rows[1:]) == drawn.rows
     np.testing.assert_allclose(np.array([row[1:] for row in rows[1:]], float), drawn.values_TS, atol=5e-5)
+
+
+def test_no_word_in_a_csv_is_a_formula_to_a_spreadsheet():
+    import csv
+
+    trace = tracer_of(R).trace("=ab @b -a -1", force="+c a")
+    drawn = trace.heat_map()
+    rows = list(csv.reader(trace.to_csv().splitlines()))
+    for cell, name in zip(
+        [*rows[0][1:], *(row[0] for row in rows[1:])], [*drawn.columns, *drawn.rows], strict=True
+    ):
+        assert cell.removeprefix("'") == name and not cell.startswith(("=", "+", "@"))
+    assert any(cell.startswith("'") for cell in rows[0]) and any(row[0].startswith("'") for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("=1+1", "'=1+1"),
+        ("+x", "'+x"),
+        ("-x", "'-x"),
+        ("@x", "'@x"),
+        ("-1.5", "-1.5"),
+        ("+3", "+3"),
+        ("a=b", "a=b"),
+        ("", ""),
+    ],
+)
+def test_only_formulas_get_a_quote(text, cell):
+    assert spreadsheet_cell(text) == cell
 
 
 @EVERY

@@ -224,10 +224,13 @@ def _learnt(
 
 
 def _write_glossary(path: Path, aligner: "TwoWayAligner") -> None:
+    from regard.draw.labels import spreadsheet_cell
+
     with writing(path) as (stream,), progress() as show:
         for number, term in enumerate(aligner.glossary(), 1):
             show("writing words", number, 0)
-            stream.write(f"{term.source}\t{term.target}\t{term.score:.2f}\t{term.num_met}\n".encode())
+            source, target = map(spreadsheet_cell, (term.source, term.target))
+            stream.write(f"{source}\t{target}\t{term.score:.2f}\t{term.num_met}\n".encode())
 
 
 def _write(

@@ -40,6 +40,18 @@ def escaped(text: str) -> str:
     return escape(printable(text))
 
 
+def spreadsheet_cell(text: str) -> str:
+    """Return the text as it may stand in CSV: what a spreadsheet would take for a formula gets a quote first.
+
+    A number stays a number, with its sign.
+    """
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+    return text
+
+
 def display_width(text: str) -> int:
     """Return how many columns of a terminal the text takes: wide East Asian characters two, marks none."""
     return len(text) if text.isascii() else sum(map(character_width, text))

@@ -16,7 +16,7 @@ from regard.alignment.links import to_words
 from regard.contract import Floats
 from regard.design import Kind
 from regard.draw.heatmap import HeatMap, heat_maps_png, heat_maps_svg
-from regard.draw.labels import printable
+from regard.draw.labels import printable, spreadsheet_cell
 from regard.draw.notebook import mime_bundle
 from regard.draw.terminal import USUAL_WIDTH, Colour, heat_map_lines
 from regard.errors import ConfigError, OutputError, TraceError
@@ -174,9 +174,11 @@ class Trace(Document):
         drawn = self.heat_map(which, by, measure)
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(["", *drawn.columns])
+        writer.writerow(["", *map(spreadsheet_cell, drawn.columns)])
         for name, row in zip(drawn.rows, drawn.values_TS, strict=True):
-            writer.writerow([name, *("" if np.isnan(value) else f"{value:.4f}" for value in row)])
+            writer.writerow(
+                [spreadsheet_cell(name), *("" if np.isnan(value) else f"{value:.4f}" for value in row)]
+            )
         return stream.getvalue()
 
     def save(
