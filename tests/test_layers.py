@@ -103,7 +103,6 @@ def test_the_files_that_a_row_names_exist():
 MAX_LINES, MAX_FUNCTION_LINES, MAX_PARAMETERS = 500, 80, 8
 LONGER = {
     "search/beam.py: beam",  # one algorithm, whose steps share a dozen arrays
-    "__init__.py: train",  # the public function has a keyword for each section of options
 }
 
 
