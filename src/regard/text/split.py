@@ -1,8 +1,7 @@
-"""Cutting a text that is too long for a sentence model where it hurts least.
+"""The sentences of a text, and where to cut a sentence that is too long for the model.
 
-Sentence ends are the best places, then clause ends, then the spaces between words. Whether a full stop
-ends a sentence is decided by what stands around it, for any language at once: a wrong guess costs a
-less happy place to cut, never a character.
+Clause ends are the best places to cut, then the spaces between words. Whether a full stop ends a sentence is
+decided by what stands around it, for any language at once. A wrong guess never costs a character.
 """
 
 import re

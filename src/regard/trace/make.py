@@ -171,8 +171,8 @@ class Tracer:
     def traces(self, text: str, **asked: Unpack[TraceArguments]) -> list[Trace]:
         """Return a trace for each part that `translate` searches; nearly always one.
 
-        A translation that is given, prefixed, `raw` or with interventions has one part: nothing is split or
-        tried again.
+        A translation that is given, `raw` or with interventions has one part: nothing is split or tried
+        again.
         """
         left = dict(asked)
         force, prefix = cast(str | None, left.pop("force", None)), cast(str | None, left.pop("prefix", None))
