@@ -330,7 +330,7 @@ def test_given_translations_of_another_number_or_with_blank_sides_are_told(call,
         tmp_path / "out",
         given=b"il\nle chat\n",
     )
-    assert code == 2 and "differ in number from line 2" in err and not (tmp_path / "out").exists()
+    assert code == 2 and "differ from line 2" in err and not (tmp_path / "out").exists()
     (tmp_path / "blank.en").write_text("it\n\n", "utf-8")
     code, out, err = call("translate", GOLDEN, "--given", tmp_path / "blank.en", given=b"il\nle chat\n")
     assert code == 3 and "line 2: has one blank side" in err and out.count(b"\n") == 2
@@ -564,7 +564,7 @@ def test_the_lines_of_a_document_are_not_taken_for_texts(tmp_path, capfd):
     path.write_text('msgid "a"\nmsgstr "b"\n')
     out = tmp_path / "out.po"
     assert run(["translate", str(GOLDEN), "--file", str(path), "--out", str(out)]) == 2
-    assert "its markup would be destroyed" in capfd.readouterr().err and not out.exists()
+    assert "would destroy its markup" in capfd.readouterr().err and not out.exists()
 
 
 def test_json_lines_hold_no_control_that_a_terminal_obeys(capfd):

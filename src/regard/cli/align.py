@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from regard.translate.translator import Translator
 
 NAME = "align"
-HELP = "align the words of given translations, and score alignments against gold ones"
+HELP = "align words, and score alignments against gold alignments"
 DESCRIPTION = (
-    "Writes for each pair of lines which words belong together, as `0-0 1-2 ...`, source word first,\n"
-    "counted from 0: by a model's attention, by two models that read both ways, or, without a model, by a\n"
-    "statistical aligner that learns from the pairs. Words are what stands between spaces."
+    "Writes the word alignment of each pair of lines as `0-0 1-2 ...`: source word first, counted from 0.\n"
+    "It comes from the attention of a model, from two models of opposite directions, or, without a model,\n"
+    "from a statistical aligner that learns from the pairs. Spaces separate words."
 )
 EXAMPLES = """examples:
-  regard align fr-en.regard a.fr a.en > a.align
-  regard align fr-en.regard a.fr a.en --back en-fr.regard --how intersection
+  regard align fr-en a.fr a.en > a.align
+  regard align fr-en a.fr a.en --back en-fr --how intersection
   regard align a.fr a.en --train more.fr more.en > a.align
   regard align a.fr a.en --words --glossary terms.tsv
-  regard align fr-en.regard gold.fr gold.en --gold gold.align
+  regard align fr-en gold.fr gold.en --gold gold.align
   regard align gold.fr gold.en --given other.align --gold gold.align
-  regard align fr-en.regard a.fr a.en --draw 3 --svg third.svg
+  regard align fr-en a.fr a.en --draw 3 --svg third.svg
 """
 
 _HOWS: "tuple[Symmetrisation, ...]" = ("grow-diag-final-and", "grow-diag", "intersection", "union")
@@ -47,15 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "files", nargs="+", type=Path, metavar="[MODEL] SOURCE TARGET",
-        help="the model file, if one is to align, and two plain files of sentences",
+        help="model file or name of a bundled model (optional), then two plain files of sentences",
     )  # fmt: skip
-    parser.add_argument(
-        "--back", type=Path, metavar="MODEL", help="a model from the target language to the source language"
-    )
+    parser.add_argument("--back", type=Path, metavar="MODEL", help="model for the opposite direction")
     parser.add_argument(
         "--how",
         choices=_HOWS,
-        help="the rule by which two directions become one (else both must agree on a link)",
+        help="rule that combines two directions (default: both must agree on a link)",
     )
     parser.add_argument(
         "--train",
@@ -64,27 +62,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar=("SOURCE", "TARGET"),
-        help="further pairs for the statistical aligner to learn from",
+        help="more pairs to train the statistical aligner",
     )
     parser.add_argument(
         "--glossary",
         type=Path,
         metavar="FILE",
-        help="instead of links, write the words the statistical aligner has learnt: word, translation, score "
-        "up to 1, times met, with tabs between",
+        help="write the word pairs that the statistical aligner has learnt instead of links: word, "
+        "translation, score from 0 to 1, count, separated by tabs",
     )
-    parser.add_argument("--given", type=Path, metavar="FILE", help="do not align, take the links of a file")
+    parser.add_argument("--given", type=Path, metavar="FILE", help="do not align; read links from a file")
     parser.add_argument(
         "--gold", type=Path, metavar="FILE",
-        help="score against links made by hand: `3-4` sure, `3p4` possible; the error rate goes to stderr",
+        help="score against a gold alignment (`3-4` sure, `3p4` possible); the result goes to standard error",
     )  # fmt: skip
     add_gold_format(parser)
-    parser.add_argument("--jsonl", action="store_true", help="a line of JSON for each pair: words, links")
+    parser.add_argument("--jsonl", action="store_true", help="print one JSON object per pair: words, links")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write to a file, which appears when all is done"
+        "--out", type=Path, metavar="FILE", help="write to a file; it appears when everything is done"
     )
-    parser.add_argument("--draw", type=int, metavar="N", help="draw the alignment of line N instead")
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="with --draw: as a picture in a file")
+    parser.add_argument("--draw", type=int, metavar="N", help="draw the alignment of line N")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="with --draw: write the picture to a file")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -130,7 +128,7 @@ def run(options: argparse.Namespace) -> None:
 def _model_and_files(options: argparse.Namespace) -> tuple[Path | None, list[Path]]:
     files: list[Path] = options.files
     if len(files) not in (2, 3):
-        raise ConfigError("give two files of sentences, and before them a model, if one is to align")
+        raise ConfigError("give two files of sentences, and a model before them if you want to use one")
     return files[0] if len(files) == 3 else None, files[-2:]
 
 

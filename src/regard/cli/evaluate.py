@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from regard.evaluation.document import Evaluation
 
 NAME = "evaluate"
-HELP = "score models on a test set, by every measure, and compare them"
+HELP = "score models on a test set and compare them"
 DESCRIPTION = (
-    "Translates a test set with each model and scores that against the references: BLEU, chrF and TER with\n"
-    "intervals, by length of the source, by frequency of words, by flags; likelihood and speed. Models, and\n"
-    "translations of other systems, are compared with the first. Texts are compared cased and detokenised."
+    "Translates a test set with each model and compares with the references: BLEU, chrF and TER with\n"
+    "confidence intervals; by source length, word frequency and flags; likelihood and speed. All systems\n"
+    "are compared with the first one. Texts are compared cased and detokenised."
 )
 EXAMPLES = """examples:
-  regard evaluate fr-en.regard test.fr test.en
+  regard evaluate fr-en test.fr test.en
   regard evaluate rnn.regard transformer.regard test.fr test.en --report report
-  regard evaluate fr-en.regard test.fr test.en --given theirs.en="another system"
-  regard evaluate fr-en.regard test.fr test.en --train train.en.gz --json scores.json
+  regard evaluate fr-en test.fr test.en --given theirs.en="another system"
+  regard evaluate fr-en test.fr test.en --train train.en.gz --json scores.json
   regard evaluate --given a.en --given b.en test.fr test.en
 """
 
@@ -33,36 +33,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "words", nargs="*", metavar="[MODEL ...] SOURCE REFERENCE",
-        help="the model files, then the test set: two plain files, or one TMX, PO, TSV ... file",
+        help="models (files or names of bundled models), then the test set: two plain files, or one TMX, PO, "
+        "TSV ... file",
     )  # fmt: skip
     parser.add_argument(
         "--given",
         action="append",
         default=[],
         metavar="FILE[=NAME]",
-        help="translations of another system, line by line; may be repeated",
+        help="also evaluate the translations in FILE, one per line; can be repeated",
     )
     parser.add_argument(
         "--train",
         type=Path,
         metavar="FILE",
-        help="count words here, in the target side of the training data, and not in the references",
+        help="target side of the training data, to count word frequencies (default: the references)",
     )
     add_search(parser)
     parser.add_argument(
         "--no-guard",
         action="store_true",
-        help="measure models bare: try nothing again and split no long source",
+        help="plain search: nothing is tried again, and sources are not split",
     )
-    parser.add_argument("--lower", action="store_true", help="compare in small letters")
+    parser.add_argument("--lower", action="store_true", help="compare in lower case")
     parser.add_argument(
-        "--tokenized", action="store_true", help="take words as the files have them, between spaces"
+        "--tokenized",
+        action="store_true",
+        help="compare the words as they are in the files, separated by spaces",
     )
     parser.add_argument(
         "--report",
         type=Path,
         metavar="DIR",
-        help="write a page with figures and sentences, Markdown and JSON",
+        help="write a report: page, Markdown and JSON",
     )
     parser.add_argument("--force", action="store_true", help="replace an earlier report")
     parser.add_argument("--json", metavar="FILE", help="write all scores and sentences; - is standard output")

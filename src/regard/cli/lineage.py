@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from regard.lineage.measure import Gold
 
 NAME = "lineage"
-HELP = "train the designs from one fixed vector to the Transformer, and show what each step bought"
+HELP = "compare designs from one fixed vector to the Transformer on your data"
 DESCRIPTION = (
-    "Trains nine designs on the same pairs, each for an equal share of the time: two that press a sentence\n"
-    "into one vector, six with attention, and a Transformer. Writes a report, in English and Korean:\n"
-    "BLEU by length of the source, what each step bought, where each design looks. The same command again\n"
-    "goes on where an interrupted one stopped."
+    "Trains nine designs on the same pairs, each for an equal share of the time: two that encode a sentence\n"
+    "in one vector, six with attention, and a Transformer. Writes a report in English and Korean: BLEU by\n"
+    "source length, what each design gains, where it looks. To continue an interrupted run, use the same\n"
+    "command again."
 )
 EXAMPLES = """examples:
-  regard lineage train.fr train.en --time 2h --report ladder
-  regard lineage train.fr train.en --time 2h --report ladder --test test.fr test.en
+  regard lineage train.fr train.en --time 2h --report lineage
+  regard lineage train.fr train.en --time 2h --report lineage --test test.fr test.en
   regard lineage train.fr train.en --time 40m --report three --only sutskever,bahdanau,transformer
-  regard lineage train.fr train.en --time 9h --report ladder --gold gold.fr gold.en gold.align
+  regard lineage train.fr train.en --time 9h --report lineage --gold gold.fr gold.en gold.align
 """
 
 
@@ -39,32 +39,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_corpus(parser)
     parser.add_argument(
         "--report", type=Path, required=True, metavar="DIR",
-        help="the folder of the report and, in models/, of the models",
+        help="folder for the report, and for the models in models/",
     )  # fmt: skip
     length = parser.add_mutually_exclusive_group(required=True)
     length.add_argument(
-        "--time", metavar="TIME", help="how long all trainings take together: 2h, 1h30m; each has its share"
+        "--time", metavar="TIME", help="total training time: 2h, 1h30m; each design gets an equal share"
     )
-    length.add_argument("--steps", type=int, metavar="N", help="how many updates each has instead")
+    length.add_argument("--steps", type=int, metavar="N", help="number of updates per design")
     parser.add_argument(
-        "--only", metavar="NAME,NAME", help="these rungs alone; docs/lineage.md has their names"
+        "--only", metavar="NAME,NAME", help="train only these designs; docs/lineage.md lists their names"
     )
     parser.add_argument(
         "--test", type=Path, nargs="+", default=[], metavar="FILE",
-        help="pairs to measure on; without it those of validation",
+        help="test pairs (default: the validation pairs)",
     )  # fmt: skip
     parser.add_argument(
         "--gold", type=Path, nargs=3, metavar=("SOURCE", "TARGET", "LINKS"),
-        help="pairs aligned by hand, for the alignment error rate: `3-4` sure, `3p4` possible",
+        help="pairs with a gold alignment, for the alignment error rate: `3-4` sure, `3p4` possible",
     )  # fmt: skip
     add_gold_format(parser)
     parser.add_argument(
-        "--sentence", metavar="TEXT", help="the sentence whose heat maps are shown; else one of the test set"
+        "--sentence", metavar="TEXT", help="sentence for the heat maps (default: one of the test set)"
     )
     add_machine(parser)
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE",
-        help="an option of docs/options.md for every rung, such as model.hidden_size=64",
+        help="an option of docs/options.md for all designs, such as model.hidden_size=64",
     )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def _gold(arguments: argparse.Namespace) -> "Gold | None":
     if arguments.gold is None:
         if arguments.from_one or arguments.reversed or arguments.words:
             raise ConfigError(
-                "--from-one, --reversed and --words say how to read gold links; give them with --gold"
+                "--from-one, --reversed and --words describe the gold file; use them with --gold"
             )
         return None
     from regard.lineage.run import read_gold_pairs

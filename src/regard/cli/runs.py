@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 NAME = "runs"
 HELP = "compare trainings: scores, times, options that differ, learning curves"
 DESCRIPTION = """\
-List the trainings found in each FOLDER and in the folders in it, or the one that FOLDER is:
-size, updates, time, best and final BLEU, and how each ended. With two or more, say which options differ."""
+Lists the training runs in each FOLDER: size, updates, time, best and final BLEU, and how each run ended.
+With two or more runs, it says which options differ."""
 EXAMPLES = """\
 examples:
   regard runs
@@ -35,17 +35,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         default=[Path()],
         metavar="FOLDER",
-        help="a run, or a folder with runs (default: the current folder)",
+        help="run folder, or folder with runs (default: the current folder)",
     )
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="draw the learning curves")
-    parser.add_argument("--png", type=Path, metavar="FILE", help="the same as a PNG, by matplotlib")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="write the learning curves as SVG")
+    parser.add_argument(
+        "--png", type=Path, metavar="FILE", help="write the learning curves as PNG (needs the extra [plot])"
+    )
     parser.add_argument(
         "--by",
         choices=list(_X_LABELS),
         default="updates",
-        help="draw the curves against updates or training time (default: %(default)s)",
+        help="x axis of the curves (default: %(default)s)",
     )
-    parser.add_argument("--json", action="store_true", help="print everything, every update too, as JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print everything as JSON, including every update"
+    )
 
 
 def run(options: argparse.Namespace) -> None:

@@ -52,13 +52,15 @@ def put_setting(values: dict[str, Any], path: list[str], value: Any) -> None:
 
 def add_search(parser: argparse.ArgumentParser) -> None:
     """Declare the options that `read_search` reads."""
-    parser.add_argument("--beam", type=int, metavar="N", help="hypotheses kept; 1 is greedy, fast search (5)")
+    parser.add_argument(
+        "--beam", type=int, metavar="N", help="beam size; 1 is greedy search, which is faster (default: 5)"
+    )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="any option of the section `search` in docs/options.md, such as kind=sample",
+        help="any search option of docs/options.md, such as kind=sample",
     )
 
 
@@ -68,7 +70,7 @@ def read_search(beam_size: int | None, settings: Iterable[str]) -> dict[str, Any
     for setting in settings:
         path, value = read_setting(setting, "key=value, such as length_penalty=0.6")
         if path[:-1] not in ([], ["search"]):
-            raise ConfigError(f"--set {setting} is not valid; only options of the section `search` are taken")
+            raise ConfigError(f"--set {setting} is not valid; only search options can be set here")
         search[path[-1]] = value
     return search
 
@@ -86,10 +88,12 @@ def read_time(text: str) -> float:
 
 def add_gold_format(parser: argparse.ArgumentParser) -> None:
     """Declare the options that `read_gold_format` reads."""
-    parser.add_argument("--from-one", action="store_true", help="the gold links count words from 1")
-    parser.add_argument("--reversed", action="store_true", help="the gold links have the target's word first")
+    parser.add_argument("--from-one", action="store_true", help="the gold file counts words from 1")
+    parser.add_argument("--reversed", action="store_true", help="the gold file has the target word first")
     parser.add_argument(
-        "--words", action="store_true", help="links count words as regard cuts them: l' and . are words"
+        "--words",
+        action="store_true",
+        help="let regard split the words, so that l' and . are words; otherwise spaces separate words",
     )
 
 
@@ -107,28 +111,31 @@ def add_corpus(parser: argparse.ArgumentParser) -> None:
     add_languages(parser)
     parser.add_argument(
         "--valid", type=Path, nargs="+", default=[], metavar="FILE",
-        help="pairs to validate on; without it some are set aside",
+        help="validation pairs (default: some pairs are set aside)",
     )  # fmt: skip
 
 
 def add_machine(parser: argparse.ArgumentParser) -> None:
     """Declare `--seed` and `--device`."""
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="another seed is another run (1)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="random seed (default: 1)")
     parser.add_argument(
-        "--device", default="auto", help="cpu, cuda, cuda:1, mps; by itself the best there is"
+        "--device", default="auto", help="cpu, cuda, cuda:1 or mps (default: the best one found)"
     )
 
 
 def add_languages(parser: argparse.ArgumentParser) -> None:
     """Declare `--source` and `--target`."""
-    parser.add_argument("--source", metavar="LANG", help="source language, if the files do not tell")
-    parser.add_argument("--target", metavar="LANG", help="target language, if the files do not tell")
+    parser.add_argument("--source", metavar="LANG", help="source language, if the file names do not say")
+    parser.add_argument("--target", metavar="LANG", help="target language, if the file names do not say")
 
 
 def add_colour(parser: argparse.ArgumentParser) -> None:
     """Declare the option that `read_colour` reads."""
     parser.add_argument(
-        "--colour", choices=("auto", "always", "never"), default="auto", help="colours in the terminal (auto)"
+        "--colour",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="colours in the terminal (default: auto)",
     )
 
 

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
     from regard.trace.views import Trace, Which
 
 NAME = "show"
-HELP = "show where a translation looked, step by step and head by head"
+HELP = "show where a model looks: heat map, page, the numbers of each step"
 DESCRIPTION = (
-    "Shows the translation that `regard translate` gives, and where each word came from: a heat map in the\n"
-    "terminal, or a picture, a page or the numbers in a file. A long text is shown part by part. Several\n"
-    "models are shown side by side; a trace written by --json is shown again. Parts, steps, layers and\n"
-    "heads are counted from 1."
+    "Shows the translation that `regard translate` gives, and where each word came from: as a heat map in\n"
+    "the terminal, or as a picture, a page or numbers in a file. A text of several sentences is shown part\n"
+    "by part, several models side by side. Parts, steps, layers and heads count from 1."
 )
 EXAMPLES = """examples:
   regard show fr-en "je suis étudiant"
@@ -37,44 +36,48 @@ EXAMPLES = """examples:
 
 _FORMS = ("svg", "png", "html", "json", "csv")
 _CHANGES = "head=cross.2.1, look=STEP:WEIGHT,..., look=STEP@LAYER.HEAD:WEIGHT,..., mask=off, positions=off"
-_WHICH = "cross.2.1 (layer 2, head 1), cross.2 (the mean of its heads), encoder.1.1, decoder or the like"
+_WHICH = "cross.2.1 (layer 2, head 1), cross.2 (the mean of its heads), encoder.1.1, decoder"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "words", nargs="*", metavar="[MODEL ...] TEXT",
-        help="the model files, without which that of the package is used, and one text; or a trace file",
+        help="models (files or names of bundled models; default: fr-en), then one text; or a file of --json",
     )  # fmt: skip
     for form, what in (
-        ("svg", "the picture, for papers and pages"),
-        ("png", "the picture in dots (extra [plot])"),
-        ("html", "a page to step through, one file that needs no network"),
+        ("svg", "a picture for papers and web pages"),
+        ("png", "a picture in pixels (needs the extra [plot])"),
+        ("html", "an interactive page, one file without network access"),
         ("json", "the whole trace"),
-        ("csv", "the numbers of the picture"),
+        ("csv", "the numbers of the heat map"),
     ):
         parser.add_argument(f"--{form}", metavar="FILE", help=f"write {what}; - is standard output")
-    parser.add_argument("--force", metavar="TEXT", help="show this translation instead of the model's own")
-    parser.add_argument("--prefix", metavar="TEXT", help="the translation begins with this")
-    parser.add_argument("--part", type=int, metavar="N", help="one part of a text that was split")
     parser.add_argument(
-        "--raw", action="store_true", help="the plain search of the whole text: no guard, nothing split"
+        "--force", metavar="TEXT", help="show this translation instead of the one the model finds"
     )
-    parser.add_argument("--step", type=int, metavar="N", help="the mechanics of one step, with its numbers")
-    parser.add_argument("--pieces", action="store_true", help="pieces of words as the model sees them")
-    parser.add_argument("--attention", metavar="WHICH", help=f"one attention: {_WHICH}")
-    parser.add_argument("--scores", action="store_true", help="scores before the softmax, not weights")
+    parser.add_argument("--prefix", metavar="TEXT", help="the translation begins with this")
+    parser.add_argument("--part", type=int, metavar="N", help="show one part of a text with several parts")
+    parser.add_argument(
+        "--raw", action="store_true", help="plain search of the whole text, without guard and splitting"
+    )
+    parser.add_argument("--step", type=int, metavar="N", help="show the numbers of one decoder step")
+    parser.add_argument("--pieces", action="store_true", help="show subword pieces instead of words")
+    parser.add_argument("--attention", metavar="WHICH", help=f"show another attention: {_WHICH}")
+    parser.add_argument(
+        "--scores", action="store_true", help="show scores before the softmax instead of weights"
+    )
     parser.add_argument(
         "--effects",
         action="store_true",
-        help="what each source word does to each word said, by leaving it out (always in --html and --json)",
+        help="show how each word changes when a source word is left out (always in --html and --json)",
     )
     parser.add_argument(
-        "--change", action="append", default=[], metavar="WHAT", help=f"tamper with the model: {_CHANGES}"
+        "--change", action="append", default=[], metavar="WHAT", help=f"change the model: {_CHANGES}"
     )
-    parser.add_argument("--gates", action="store_true", help="keep and show the gates of recurrent cells")
+    parser.add_argument("--gates", action="store_true", help="show the gates of recurrent cells")
     add_search(parser)
-    parser.add_argument("--width", type=int, metavar="N", help="columns of the terminal")
+    parser.add_argument("--width", type=int, metavar="N", help="width of the output in columns")
     add_colour(parser)
 
 
@@ -89,7 +92,7 @@ def run(options: argparse.Namespace) -> None:
     for path in asked.values():
         if list(asked.values()).count(path) > 1:
             place = "standard output" if path == "-" else path
-            raise ConfigError(f"two forms are to be written to {place}; name a file for each")
+            raise ConfigError(f"two outputs go to {place}; name a different file for each")
     _check_together(options, asked)
     which, by = _which(options.attention), "pieces" if options.pieces else "words"
     measure = "scores" if options.scores else "weights"
@@ -111,13 +114,13 @@ def run(options: argparse.Namespace) -> None:
         return
     width = shutil.get_terminal_size((100, 40)).columns if options.width is None else options.width
     if width < 20:
-        raise ConfigError(f"{width} columns are too narrow for any picture; give --width 20 or more")
+        raise ConfigError(f"{width} columns are too narrow; use --width 20 or more")
     colour = read_colour(options.colour)
     headings = [_heading(trace, width) for trace in traces]
     if options.step is not None:
         if which and which.kind != "cross":
             raise ConfigError(
-                f"--step shows the attention to the source; --attention {options.attention} is none"
+                f"--step shows the attention to the source, but --attention is {options.attention}; use cross"
             )
         layer, head = (which.layer, which.head) if which else (None, None)
         steps = [step_lines(trace, options.step - 1, width, layer, head) for trace in traces]
@@ -143,12 +146,12 @@ def _check_together(options: argparse.Namespace, asked: dict[str, str]) -> None:
     """Raise an error for flags that do not go together, rather than drop one of them."""
     if options.step is not None and (asked or options.scores or options.effects):
         raise ConfigError(
-            "--step prints all numbers of a step to the terminal; leave --scores, --effects and files out"
+            "--step prints all numbers of a step in the terminal; remove --scores, --effects and output files"
         )
     if "html" in asked and (options.attention or options.scores):
-        raise ConfigError("a page has every attention and measure; leave --attention and --scores out")
+        raise ConfigError("a page contains every attention; remove --attention and --scores")
     if options.effects and (options.scores or options.attention) and asked:
-        raise ConfigError("a file shows one thing; leave --effects out, or --attention and --scores")
+        raise ConfigError("a file shows one measure; remove --effects, or --attention and --scores")
 
 
 def _traces(options: argparse.Namespace, *, effects: bool, which: "Which | None") -> "list[Trace]":
@@ -160,7 +163,9 @@ def _traces(options: argparse.Namespace, *, effects: bool, which: "Which | None"
     if words and all(word.endswith(".json") and " " not in word for word in words):
         asked = (options.force, options.prefix, options.change, options.beam, options.set, options.gates)
         if any(asked) or options.part or options.raw:
-            raise ConfigError("a trace is shown as it was made; only flags that look at it can be given")
+            raise ConfigError(
+                "a trace file cannot be translated again; use only flags that change how it is shown"
+            )
         return [load_trace(Path(word)) for word in words]
     models, text = _models_and_text(words)
     request = read_search(options.beam, options.set)
@@ -201,7 +206,9 @@ def _models_and_text(words: Sequence[str]) -> tuple[list[Path], str]:
     while left and names_model(left[0]):
         models.append(Path(left.pop(0)))
     if len(left) > 1:
-        raise ConfigError(f"one text is shown at a time and there are {len(left)}; put the text into quotes")
+        raise ConfigError(
+            f"one text at a time can be shown, and there are {len(left)}; put the text into quotes"
+        )
     if not models:
         models = [default_model()]
     if left:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from regard.training.finish import Trained
 
 NAME = "train"
-HELP = "train a translator from your own sentence pairs"
+HELP = "train a model on your own sentence pairs"
 DESCRIPTION = (
-    "Inspects and cleans the pairs, sets some aside for validation, learns a vocabulary, trains a model\n"
-    "that suits the data and the time, and writes it with its scores into one file. The same command\n"
-    "again goes on where an interrupted training stopped."
+    "Checks and cleans the pairs, sets some aside for validation, learns a vocabulary, trains a model that\n"
+    "suits the data and the time, and writes it to one file with its scores. To continue an interrupted\n"
+    "training, run the same command again."
 )
 EXAMPLES = """examples:
   regard train train.fr train.en --out fr-en.regard
@@ -36,18 +36,20 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_corpus(parser)
-    parser.add_argument("--out", type=Path, required=True, metavar="MODEL", help="the model file to write")
+    parser.add_argument("--out", type=Path, required=True, metavar="MODEL", help="model file to write")
     parser.add_argument(
         "--also", nargs="+", action="append", default=[], metavar="FILE",
-        help="another corpus, with a weight after its files if an epoch is to see it more or less than once",
+        help="another corpus; a number after its files says how often each epoch uses it",
     )  # fmt: skip
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--time", metavar="TIME", help="how long in all: 30m, 2h, 1h30m, 90s")
-    length.add_argument("--steps", type=int, metavar="N", help="how many updates in all")
-    parser.add_argument("--preset", metavar="NAME", help="a model by name; see docs/models.md")
+    length.add_argument("--time", metavar="TIME", help="total time: 30m, 2h, 1h30m, 90s")
+    length.add_argument("--steps", type=int, metavar="N", help="total number of updates")
+    parser.add_argument(
+        "--preset", metavar="NAME", help="model and training recipe by name; see docs/models.md"
+    )
     parser.add_argument(
         "--from", type=Path, metavar="MODEL", dest="start",
-        help="a trained model to begin with: its weights, design and vocabulary",
+        help="start from a trained model: its weights, architecture and vocabulary",
     )  # fmt: skip
     for side in ("source", "target"):
         parser.add_argument(
@@ -56,19 +58,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )  # fmt: skip
     parser.add_argument(
         "--freeze-vectors", action=argparse.BooleanOptionalAction,
-        help="leave pre-trained vectors as they are; otherwise they are tuned",
+        help="do not change the pre-trained vectors in training",
     )  # fmt: skip
-    parser.add_argument("--vocab", type=int, metavar="N", help="size of the vocabulary")
+    parser.add_argument("--vocab", type=int, metavar="N", help="vocabulary size")
     add_machine(parser)
     parser.add_argument(
         "--keep", action="append", default=[], metavar="RULE",
-        help="do not leave out pairs for this rule of `regard inspect`",
+        help="ignore this rule of `regard inspect` when cleaning; can be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE",
         help="any option of docs/options.md, such as train.label_smoothing=0.2",
     )  # fmt: skip
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with such options")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file with options")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -132,7 +134,9 @@ def _options(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
         if isinstance(section, str):
             values[name] = {"kind": section}  # as everywhere, a bare word stands for the kind
         elif not isinstance(section, dict):
-            raise ConfigError(f"{name} = {section!r} is not valid; options stand in sections, as in [train]")
+            raise ConfigError(
+                f"{name} = {section!r} is not valid; write options in sections, such as [train]"
+            )
     return values
 
 

@@ -34,19 +34,20 @@ if TYPE_CHECKING:
     from regard.translate.translator import Translator
 
 NAME = "translate"
-HELP = "translate lines of text, or a text given in quotes"
+HELP = "translate a text, a file or standard input"
 DESCRIPTION = (
-    "Translates standard input, a file, or the texts given, line by line: as many lines out as in, blank\n"
-    "ones blank. Lines that cannot be read are named, left blank, and make the exit code 3. What looks\n"
-    "wrong is tried again, and named if it still does."
+    "Translates texts, a file or standard input, line by line: as many lines out as in; blank lines stay\n"
+    "blank. A line that cannot be read is reported and left blank, and the exit code is 3. A translation\n"
+    "that looks wrong is tried again, and you get a warning if it still does."
 )
 EXAMPLES = """examples:
-  regard translate fr-en.regard < in.fr > out.en
-  regard translate fr-en.regard "je suis étudiant" "il pleut"
-  regard translate fr-en.regard --file in.fr --out out.jsonl --jsonl
-  regard translate fr-en.regard --nbest 5 --set diversity=0.5 "il pleut"
+  regard translate "je suis étudiant"
+  regard translate en-fr "I am a student"
+  regard translate mine.regard < in.fr > out.en
+  regard translate mine.regard --file in.fr --out out.jsonl --jsonl
+  regard translate "il pleut" --nbest 5 --set diversity=0.5
   regard translate a.regard --with b.regard < in.fr > out.en
-  regard translate fr-en.regard --file in.fr --given out.en --jsonl
+  regard translate fr-en --file in.fr --given out.en --jsonl
 """
 SOME_FAILED = 3  # the exit code if some lines could not be translated
 
@@ -116,28 +117,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "words", nargs="*", metavar="[MODEL] TEXT",
-        help="the model file, without which that of the package is used, and what to translate, without "
-        "which --file or standard input is",
+        help="model (file or name of a bundled model; default: fr-en), then texts (default: --file or "
+        "standard input)",
     )  # fmt: skip
     parser.add_argument(
-        "--file", type=Path, metavar="FILE", help="translate the lines of a file (.gz, .xz, .zst may follow)"
+        "--file",
+        type=Path,
+        metavar="FILE",
+        help="translate the lines of a file; it may be compressed (.gz, .xz, .zst)",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write to a file, which appears when all is done"
+        "--out", type=Path, metavar="FILE", help="write to a file; it appears when everything is done"
     )
     parser.add_argument(
         "--jsonl",
         action="store_true",
-        help="all about each translation as a line of JSON: words, alignment, confidence, flags",
+        help="print one JSON object per line: words, alignment, confidence, flags",
     )
     add_search(parser)
-    parser.add_argument("--nbest", type=int, default=1, metavar="N", help="the N best of each, in columns")
+    parser.add_argument(
+        "--nbest", type=int, default=1, metavar="N", help="print the N best translations, separated by tabs"
+    )
     parser.add_argument("--prefix", metavar="TEXT", help="every translation begins with this")
     parser.add_argument(
         "--given",
         type=Path,
         metavar="FILE",
-        help="do not translate, but tell how likely these translations are, word by word, and how they align",
+        help="do not translate; score and align the translations in this file",
     )
     parser.add_argument(
         "--with",
@@ -146,12 +152,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="others",
         metavar="MODEL",
-        help="another model that translates together with the first",
+        help="another model for an ensemble; can be repeated",
     )
     parser.add_argument(
         "--no-guard",
         action="store_true",
-        help="the plain search: nothing is tried again, and texts are not split into sentences",
+        help="plain search: nothing is tried again, and texts are not split into sentences",
     )
 
 
@@ -159,9 +165,7 @@ def run(options: argparse.Namespace) -> int:
     """Translate, and say what could not be read and what looks wrong."""
     search = read_search(options.beam, options.set)
     if options.given and (options.prefix or search or options.nbest > 1):
-        raise ConfigError(
-            "--given takes translations as they are; leave --prefix, --beam, --nbest and --set out"
-        )
+        raise ConfigError("--given does not translate; remove --prefix, --beam, --nbest and --set")
     from regard.translate.translator import FORKING, Translator
 
     model, texts = _model_and_texts(options.words)
@@ -297,7 +301,7 @@ def _scored(
     missing = object()
     for number, (line, text) in enumerate(zip_longest(lines, given, fillvalue=missing), 1):
         if line is missing or text is missing:
-            raise CorpusError(f"the sources and the translations differ in number from line {number:,} on")
+            raise CorpusError(f"the numbers of sources and translations differ from line {number:,} on")
         assert isinstance(line, str) and isinstance(text, str)
         try:
             if line.strip() and text.strip():
@@ -339,7 +343,7 @@ def _model_and_texts(words: list[str]) -> tuple[Path, list[str]]:
                 what = "documents are not translated in place yet"
             raise ConfigError(
                 f"{text!r} is the name of a file and not a text; {what}. "
-                "A text that looks like a name can come by standard input"
+                "To translate it as a text, use standard input"
             )
     return model, texts
 
@@ -358,8 +362,8 @@ def _opened(stack: contextlib.ExitStack, path: Path) -> IO[bytes]:
     ending = without_compression(path).suffix.lower()
     if ending in _DOCUMENTS:
         raise ConfigError(
-            f"{path}: is a document, and line by line its markup would be destroyed; "
-            f"take its texts out into a plain file first ({ending} is not translated in place yet)"
+            f"{path}: is a document, and translating it line by line would destroy its markup; "
+            f"put its texts into a plain file ({ending} is not translated in place yet)"
         )
     try:
         raw = stack.enter_context(path.open("rb"))
