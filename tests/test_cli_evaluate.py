@@ -177,7 +177,7 @@ def test_a_folder_of_somebody_else_is_never_replaced(call, force):
         (["test.en", "test.fr", "test.en"], "test.en: is not a regard model"),
         ([GOLDEN, "test.en", "test.fr"], "translates fr to en and the test set is en to fr"),
         ([GOLDEN], "name the test set"),
-        ([GOLDEN, "test.fr"], "one file alone must end in"),
+        ([GOLDEN, "test.fr"], "a single file must end in"),
         ([GOLDEN, "nowhere.fr", "test.en"], "nowhere.fr: no such file"),
         ([GOLDEN, "test.fr", "short.en"], "4 lines and short.en has 3"),
         ([GOLDEN, "test.fr", "blank.en"], "blank.en:2: the reference is blank"),

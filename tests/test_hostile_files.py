@@ -53,7 +53,7 @@ def test_a_path_through_a_file_cannot_be_opened(write: Write) -> None:
 def test_a_pipe_is_refused_before_anyone_waits_for_it(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     os.mkfifo(path)
-    assert fault(path).startswith(f"{path}: not a regular file")
+    assert fault(path).startswith(f"{path}: is not a regular file")
 
 
 def test_a_file_without_permission_is_named(write: Write) -> None:
@@ -70,7 +70,7 @@ def test_a_file_without_permission_is_named(write: Write) -> None:
 
 @pytest.mark.parametrize("name", ["a.tmx", "a.xlf", "a.po", "a.tsv", "a.jsonl", "a.parquet"])
 def test_an_empty_file_is_an_error(write: Write, name: str) -> None:
-    assert fault(write(name, "")) == f"{write(name, '')}: is empty; check how it was made"
+    assert fault(write(name, "")) == f"{write(name, '')}: is empty; check how it was written"
     if name != "a.parquet":
         assert f"{name}.gz" in fault(write(f"{name}.gz", gzip.compress(b"")))
 
@@ -79,7 +79,7 @@ def test_a_corpus_without_a_single_pair_is_an_error(write: Write) -> None:
     empty = write("a.fr.gz", gzip.compress(b""))
     assert "no sentence pair" in fault(empty, empty)
     only_header = write("a.tsv", "en\tfr\n")
-    assert f"{only_header}: no sentence pair in it (skipped: header: 1)" in fault(only_header)
+    assert f"{only_header}: contains no sentence pair (skipped: header: 1)" in fault(only_header)
     assert "no sentence pair" in fault(write("a.po", 'msgid "a"\nmsgstr ""\n'))
 
 

@@ -170,7 +170,7 @@ def test_files_are_closed_when_a_reader_gives_up(write: Write) -> None:
 
 
 def test_one_plain_file_is_not_enough(write: Write) -> None:
-    with pytest.raises(CorpusError, match=r"a\.fr: one file alone.*\.tmx.*\.parquet.*two files"):
+    with pytest.raises(CorpusError, match=r"a\.fr: a single file.*\.tmx.*\.parquet.*two files"):
         open_corpus([write("a.fr", "a\n")])
 
 
@@ -239,7 +239,7 @@ def test_columns_are_picked_by_the_languages_of_the_header(write: Write) -> None
 
 def test_columns_that_nothing_names_are_not_guessed(write: Write) -> None:
     path = write("a.tsv", "1\tBonjour.\tHello.\n")
-    with pytest.raises(CorpusError, match="3 columns, and nothing tells which two"):
+    with pytest.raises(CorpusError, match="3 columns, and it is not clear which two"):
         open_corpus([path])
 
 

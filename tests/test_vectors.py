@@ -294,11 +294,11 @@ def test_an_empty_file_is_refused(write, ending):
         ".xz": lzma.compress,
         ".zst": zstandard.ZstdCompressor().compress,
     }
-    assert fault(write("a.vec" + ending, compress[ending](b""))) == " is empty; check how it was made"
+    assert fault(write("a.vec" + ending, compress[ending](b""))) == " is empty; check how it was written"
 
 
 def test_a_file_without_words_is_refused(write):
-    assert fault(write("a.vec", "0 300\n")) == " no word in it; check how it was made"
+    assert fault(write("a.vec", "0 300\n")) == " contains no word; check how it was written"
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ class Batches:
         self, shares: Sequence[Share], options: BatchOptions, seed: int, window_pairs: int = WINDOW_PAIRS
     ) -> None:
         if not shares:
-            raise ConfigError("no corpus to make batches of")
+            raise ConfigError("there is no corpus to make batches from")
         if seed < 0:
             raise ConfigError(f"seed = {seed} is not valid; use 0 or more")
         for share in shares:
@@ -104,7 +104,7 @@ class Batches:
                     f"weight {share.weight} of {share.store.folder} is not valid; use 0.01 to 1000"
                 )
             if len(share.store) == 0:
-                raise ConfigError(f"{share.store.folder} holds no pair; there is nothing to train on")
+                raise ConfigError(f"{share.store.folder} contains no pair; there is nothing to train on")
         self._shares = tuple(shares)
         self._options = options
         self._seed = seed

@@ -21,12 +21,12 @@ RULES = {
     "mojibake": "text decoded with the wrong character set",
     "markup": "tags or placeholders differ between the sides",
     "numbers": "numbers differ between the sides",
-    "language": "a side is in another language",
-    "length": "one side is far too long for the other",
-    "duplicate": "the same pair stands earlier",
-    "shift": "in a block whose sides are shifted against each other",
-    "overlap": "a side is also in the test set",
-    "mismatch": "the words of its sides hardly translate one another in other pairs",
+    "language": "one side is in another language",
+    "length": "one side is much too long for the other",
+    "duplicate": "the same pair occurs earlier",
+    "shift": "in a block in which one side has slipped by some lines",
+    "overlap": "one side is also in the test set",
+    "mismatch": "the words of the two sides rarely translate each other in other pairs",
 }
 
 COMPARING = ("copy", "markup", "numbers", "length")

@@ -28,7 +28,7 @@ class Cleaning:
         total = sum(self.removed.values())
         removed = f"removed {total:,} pairs" + (f": {reasons}" if reasons else "")
         if self.num_unpaired:
-            return f"left out {self.num_unpaired:,} lines at the end that have no partner\n{removed}"
+            return f"removed {self.num_unpaired:,} lines at the end that have no partner\n{removed}"
         return removed
 
 

@@ -39,7 +39,7 @@ class ShiftedBlock:
     def __str__(self) -> str:
         return (
             f"{self.first_line}-{self.last_line}: source line n belongs to target line n{self.offset:+d} "
-            f"(see where a line is missing or too many just before {self.first_line})"
+            f"(look for a missing or an extra line just before {self.first_line})"
         )
 
 
@@ -108,13 +108,13 @@ class Report:
     def _lines(self) -> Iterator[str]:
         yield f"{' + '.join(self.files)}: {self.source_language or '?'} -> {self.target_language or '?'}"
         yield f"{self.num_pairs:,} pairs; {self.num_source_words:,} and {self.num_target_words:,} words"
-        yield from ("", "words of the longer side", *_histogram(LENGTH_BINS, self.lengths), "")
+        yield from ("", "number of words on the longer side", *_histogram(LENGTH_BINS, self.lengths), "")
         if self.unequal:
             num_source, num_target = self.unequal
             yield f"PROBLEM unequal: {num_source:,} source lines, {num_target:,} target lines"
             yield ""
         if self.unrelated:
-            yield "PROBLEM unrelated: the sides have nothing in common; are these translations, in one order?"
+            yield "PROBLEM unrelated: the sides have nothing in common; are they translations in one order?"
             yield ""
         for problem in self.problems:
             yield from self._problem_lines(problem)
@@ -123,9 +123,9 @@ class Report:
         sound = self.num_pairs - self.num_broken
         share = f"{sound:,} of {self.num_pairs:,} pairs"
         if self.unrelated:
-            yield f"{share} look sound one by one, but the sides do not belong together"
+            yield f"{share} have no problem of their own, but the sides do not match"
         else:
-            yield f"{share} are sound ({_percent(sound, self.num_pairs)})"
+            yield f"{share} have no problem ({_percent(sound, self.num_pairs)})"
 
     def _problem_lines(self, problem: Problem) -> Iterator[str]:
         share = f"{len(problem.lines):,} ({_percent(len(problem.lines), self.num_pairs)})"

@@ -63,7 +63,7 @@ class Corpus:
         if number == 0:
             reasons = ", ".join(f"{reason}: {count:,}" for reason, count in self.skipped.items())
             raise CorpusError(
-                f"{' and '.join(map(str, self.paths))}: no sentence pair in it"
+                f"{' and '.join(map(str, self.paths))}: contains no sentence pair"
                 + (f" (skipped: {reasons})" if reasons else "")
                 + "; check that these are the right files and languages"
             )
@@ -127,8 +127,8 @@ def open_corpus(
         ending = without_compression(files[0]).suffix.lower()
         if ending not in _ONE_FILE_FORMATS:
             raise CorpusError(
-                f"{files[0]}: one file alone must end in {', '.join(_ONE_FILE_FORMATS)}; "
-                "of plain text two files are needed, source and target"
+                f"{files[0]}: a single file must end in {', '.join(_ONE_FILE_FORMATS)}; "
+                "plain text needs two files, source and target"
             )
         format_ = _ONE_FILE_FORMATS[ending](files[0], wanted)
     languages = format_.languages
@@ -150,9 +150,11 @@ def _checked_size(path: Path) -> int:
     if stat.S_ISDIR(status.st_mode):
         raise CorpusError(f"{path}: is a folder; name the file in it")
     if not stat.S_ISREG(status.st_mode):
-        raise CorpusError(f"{path}: not a regular file, but it is read more than once; save it to one first")
+        raise CorpusError(
+            f"{path}: is not a regular file, and it is read more than once; save it as a file first"
+        )
     if status.st_size == 0:
-        raise CorpusError(f"{path}: is empty; check how it was made")
+        raise CorpusError(f"{path}: is empty; check how it was written")
     check_expansion(path)
     return status.st_size
 
@@ -179,7 +181,7 @@ def _plain(source_path: Path, target_path: Path, wanted: Languages) -> Format:
         num_target = number - (target is None) + sum(1 for _ in targets)
         raise UnequalError(
             f"{source_path} has {num_source:,} lines and {target_path} has {num_target:,}; "
-            "run `regard inspect` on the two files to see where they part",
+            "run `regard inspect` on the two files to see where they begin to differ",
             num_source,
             num_target,
         )

@@ -44,8 +44,8 @@ def tsv(path: Path, wanted: Languages) -> Format:
     has_header = _role_places(first) is not None or (len(codes) >= 2 and len(set(codes)) == len(codes))
     if len(first) > 2 and not has_header and languages_in_name(path) is None:
         raise CorpusError(
-            f"{path}:1: {len(first)} columns, and nothing tells which two to read; name them in a first line "
-            "(source and target, or en and fr), or name the file after the first two, such as a.en-fr.tsv"
+            f"{path}:1: {len(first)} columns, and it is not clear which two to read; name them in a header "
+            "line (source and target, or en and fr), or name the file after two columns, such as a.en-fr.tsv"
         )
     columns = (
         _named_columns(path, f"{path}:1", first, wanted) if has_header else _directed(path, 0, 1, wanted)
@@ -99,7 +99,7 @@ def jsonl(path: Path, wanted: Languages) -> Format:
 def parquet(path: Path, wanted: Languages) -> Format:
     """Return how to read two columns of text, or two fields of a column `translation`, in batches of rows."""
     if without_compression(path) != path:
-        raise CorpusError(f"{path}: Parquet is compressed within; decompress the file itself first")
+        raise CorpusError(f"{path}: Parquet files are compressed inside; decompress the file first")
     try:
         import pyarrow
         from pyarrow import parquet as pyarrow_parquet
@@ -208,7 +208,7 @@ def _named_columns(path: Path, where: str, names: Sequence[str], wanted: Languag
     if len(places) < 2:
         raise CorpusError(
             f"{where}: no two fields for the two sides among {quoted(names)}; "
-            "call them source and target, or by their language codes such as en and fr"
+            "name them source and target, or by language code, such as en and fr"
         )
     codes = [normalised(names[place]) for place in places]
     source, target = choose(path, codes, wanted)

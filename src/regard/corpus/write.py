@@ -23,7 +23,7 @@ def output_paths(out: Path, corpus: Corpus) -> list[Path]:
     """
     plain = without_compression(out)
     if not plain.name or out.is_dir():
-        raise OutputError(f"{out}: is a folder; add the beginning of a file name, such as {out / 'clean'}")
+        raise OutputError(f"{out}: is a folder; add a file name, such as {out / 'clean'}")
     if plain.suffix.lower() in _FOREIGN:
         raise OutputError(
             f"{out}: cannot be written as {plain.suffix}; write .tsv or .jsonl, or two plain files"

@@ -135,7 +135,7 @@ class _UnitReader(ABC):
             if name.removeprefix(self._prefix) != self.root:
                 raise self._error(f"begins with <{name[:40]}>, not <{self.root}>; correct the file's ending")
         elif len(self.path) == _MAX_DEPTH:
-            raise self._error(f"elements nested more than {_MAX_DEPTH} deep; no real file is like this")
+            raise self._error(f"elements nested more than {_MAX_DEPTH} deep; check that the file is intact")
         name = name.removeprefix(self._prefix)
         if self._pieces is None:
             self.opened(name, attributes)

@@ -124,7 +124,7 @@ def vectors_for(path: Path, tokenizer: Tokenizer) -> Vectors:
             f"fetch it again or, if it was shortened on purpose, make line 1 '{num_words} {file.vector_size}'"
         )
     if num_words == 0:
-        raise CorpusError(f"{path}: no word in it; check how it was made")
+        raise CorpusError(f"{path}: contains no word; check how it was written")
     coverage = Coverage(
         name=path.name,
         num_coverable=num_coverable,
@@ -259,7 +259,7 @@ def _recognise(path: Path, blocks: Iterator[bytes]) -> _TextFile | _BinaryFile:
     """Return the file, its format told by its first bytes."""
     head = next(blocks, b"")
     if not head:
-        raise CorpusError(f"{path}: is empty; check how it was made")
+        raise CorpusError(f"{path}: is empty; check how it was written")
     for mark, problem in _FOREIGN_MARKS:
         if head.startswith(mark):
             raise CorpusError(f"{path}: {problem}")
