@@ -14,6 +14,7 @@ time, to try it all out.
 | `en-fr` | the same | 80 + 70 + 60 min |
 | `fr-en-rnn` | GRU with Bahdanau's attention, 128 wide, taught to align in its second stage | 30 + 40 min |
 | `fr-en-fixed` | the same without attention: one vector for the whole sentence | 30 + 40 min |
+| `fr-en-luong` | LSTM with Luong's attention (general score, input feeding), 192 wide, taught to align | 45 + 90 min |
 | `ko-en` | as `fr-en-rnn`, in one stage; a demonstration of small data | 40 min |
 
 They learn in stages: first from a mix with much parliament, the Transformers then from one with more everyday sentences and the
@@ -46,6 +47,12 @@ TRANSFORMER = f"--preset regard-small {VOCABULARY} --set train.guidance=0.1"
 RECURRENT = (
     f"--preset regard-rnn {VOCABULARY} --set model.hidden_size=128 --set model.embedding_size=128 "
     "--set model.dropout=0.1 --set train.optimiser.rate=0.002"
+)
+LUONG = (
+    f"--preset regard-rnn {VOCABULARY} --set model.cell=lstm --set model.hidden_size=192 "
+    "--set model.embedding_size=128 --set model.attention=step-then-attend "
+    "--set model.attention.scorer=general --set model.readout=linear --set model.dropout=0.1 "
+    "--set train.optimiser.rate=0.002 --set train.guidance=0.2"
 )
 TAUGHT = "--set train.optimiser.rate=0.002 --set train.guidance=0.5"
 # A model that translates what it has learnt from little better than new text has no use for dropout.
@@ -125,6 +132,15 @@ RECIPES = (
         (
             Stage(30, f"{RECURRENT} --set model.attention=none", MIXED),
             Stage(40, SETTLED_RECURRENT, BROAD["fr"]),
+        ),
+    ),
+    Recipe(
+        "fr-en-luong",
+        "fr",
+        "en",
+        (
+            Stage(45, LUONG, MIXED),
+            Stage(90, f"{SETTLED_RECURRENT} --set train.guidance=0.3", (*BROAD["fr"], ("phrases", 1.0))),
         ),
     ),
     Recipe("ko-en", "ko", "en", (Stage(40, f"{RECURRENT} --set train.guidance=0.1", KOREAN),)),
