@@ -30,7 +30,7 @@ def test_a_training_that_goes_well_is_left_alone():
 
 def test_an_ignored_source_is_found_and_ends_the_run():
     findings = about_learning(learnt((4.92, 4.92, 4.95), (4.91, 4.91, 4.92), (4.9, 4.9, 4.9)), DROPOUT, TRAIN)
-    assert "source is ignored" in findings[0].cause and "spread evenly" in findings[0].cause
+    assert "source is ignored" in findings[0].cause and "uniform" in findings[0].cause
     assert findings[0].stop and "regard inspect" in findings[0].advice
 
 
@@ -55,7 +55,7 @@ def test_a_rising_loss_diverges_and_names_a_rate_to_try():
     [
         ({"num_pairs": 500}, "very small: 500 pairs", "--also"),
         ({"rare_share": 0.7}, "vocabulary is too large for the data: 70%", "--vocab 2000\n"),
-        ({"num_shifted": 40}, "40 pairs stand in blocks", "regard inspect"),
+        ({"num_shifted": 40}, "40 pairs are in blocks", "regard inspect"),
     ],
 )
 def test_what_is_wrong_with_the_data_is_named(change, cause, advice):

@@ -240,7 +240,7 @@ def gold_of(pair):
     [
         ("transformer", {"r_drop": 1.0}, "train.guidance and train.r_drop exclude each other"),
         ("transformer", {"subword_sampling": 0.1}, "train.guidance and train.subword_sampling exclude"),
-        ("sutskever", {}, "teaches attention, and this model has none"),
+        ("sutskever", {}, "trains attention, and this model has none"),
     ],
 )
 def test_what_cannot_be_taught_is_said_before_anything_is_read(corpus, tmp_path, family, options, message):

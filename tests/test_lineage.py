@@ -353,7 +353,7 @@ def call(*words):
     ("flags", "told"),
     [
         (["--time", "soon"], "--time soon"),
-        (["--time", "0s"], "too few"),
+        (["--time", "0s"], "not enough"),
         (["--steps", "1", "--only", "luong-dott"], "luong-dot"),
         (["--steps", "1", "--set", "hidden_size=8"], "section.key=value"),
         (["--steps", "1", "--from-one"], "--gold"),
@@ -398,7 +398,7 @@ def test_an_interrupted_command_goes_on_and_says_where_the_report_is(corpus, tmp
     assert not list(tmp_path.glob("out/report*")) and "goes on from here" in capsys.readouterr().err
     assert call(*asked) == 0
     told = capsys.readouterr()
-    assert "going on from update 2" in told.err
+    assert "continuing from update 2" in told.err
     assert "One design was" in told.out and str(Path("out") / "report.ko.html") in told.out
     assert "le chat dort ." in (tmp_path / "out" / "report.html").read_text("utf-8")
 

@@ -244,7 +244,7 @@ def test_training_begins_with_the_weights_and_the_vocabulary_of_a_model(corpus, 
     for name, array in first.weights.items():
         np.testing.assert_allclose(model.weights[name], array, atol=1e-6)
     assert model.card["start"]["card"] == first.card
-    assert any("begins with" in note for note in display.notes)
+    assert any("starts from" in note for note in display.notes)
     assert not any("very small" in note for note in display.notes)
     assert model.card["start"]["sha256"] == hashlib.sha256(trained_model.read_bytes()).hexdigest()
     so_far = load_model(request.folder / "best.regard").card
@@ -270,13 +270,13 @@ def test_a_run_that_began_with_a_model_resumes_and_is_gentler(corpus, tmp_path, 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"preset": "regard-small"}, "leave --preset regard-small or --from out"),
+        ({"preset": "regard-small"}, "remove --preset regard-small, or --from"),
         ({"options": {"model": {"hidden_size": 16}}}, "first.regard: model.hidden_size is 8 in this model"),
         ({"options": {"tokenizer": {"vocab_size": 500}}}, "tokenizer.vocab_size is"),
         ({"source_language": "de"}, r"translates fr to en and --source and --target say de to \?; leave"),
     ],
 )
-def test_what_the_weights_hang_on_cannot_be_changed(corpus, tmp_path, trained_model, changes, message):
+def test_options_that_fix_weight_shapes_cannot_be_changed(corpus, tmp_path, trained_model, changes, message):
     plain = replace(request_for(corpus, tmp_path / "m.regard"), preset=None, options={}, start=trained_model)
     with pytest.raises(RegardError, match=message):
         run(replace(plain, **changes))
@@ -312,7 +312,7 @@ def test_the_command_begins_with_a_model_of_the_package(corpus, tmp_path):
     code, said = call(
         french, english, "--from", "fr-en", "--out", "m.regard", "--steps", "1", folder=tmp_path
     )
-    assert code == 0 and "begins with the weights" in said, said
+    assert code == 0 and "starts from the weights" in said, said
     assert load_model(tmp_path / "m.regard").card["start"]["card"]["name"] == "fr-en"
 
 
@@ -329,7 +329,7 @@ def test_two_trainings_in_one_folder_are_refused(corpus, tmp_path):
 
     class Second(Quiet):
         def update(self, progress):
-            with pytest.raises(OutputError, match="another training is at work"):
+            with pytest.raises(OutputError, match="another training is running"):
                 run(request)
             refused.append(progress.step)
 

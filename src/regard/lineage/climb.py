@@ -81,7 +81,7 @@ class Plan:
             return
         if changed := changed_settings(before, request.to_json()):
             raise ConfigError(
-                f"{request.folder} holds a training with other settings ({', '.join(changed)}); choose "
+                f"{request.folder} contains a training with other settings ({', '.join(changed)}); choose "
                 "another --report, or remove that folder"
             )
         had = before["options"]["train"]

@@ -55,7 +55,7 @@ class LineageOptions:
                 "the sentence to show is blank; write one in the source language, or leave it out"
             )
         if self.seconds is not None and not self.seconds > 0:
-            raise ConfigError(f"{self.seconds:g} seconds are too few to learn in; give more time")
+            raise ConfigError(f"{self.seconds:g} seconds are not enough for training; give more time")
 
     def plan(self, files: Sequence[str | Path], folder: Path, num_rungs: int) -> Plan:
         """Return what all rungs share."""

@@ -74,7 +74,7 @@ def newest_checkpoint(folder: Path) -> tuple[Checkpoint | None, list[str]]:
             continue
         return checkpoint, damaged
     if damaged:
-        raise CheckpointError(f"{damaged[0]}, and so is every other; remove {folder} to begin anew")
+        raise CheckpointError(f"{damaged[0]}, and so is every other; remove {folder} to start again")
     return None, []
 
 
@@ -90,7 +90,7 @@ def _read(step: int, path: Path) -> Checkpoint:
     except OSError as error:
         raise _DamagedError(f"{path}: cannot be read ({error.strerror})") from error
     if _hash(data) not in path.name:
-        raise _DamagedError(f"{path}: is damaged (its hash is another than its name says)")
+        raise _DamagedError(f"{path}: is damaged (its hash does not match its name)")
     length = int.from_bytes(data[:8], "little")
     try:
         header = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["regard"])
@@ -148,7 +148,7 @@ def locked(folder: Path) -> Iterator[None]:
                 _lock(file)
             except OSError as error:
                 raise OutputError(
-                    f"{folder}: another training is at work in it; wait for it, or choose another --out"
+                    f"{folder}: another training is running in it; wait for it, or choose another --out"
                 ) from error
             mine = True
             yield

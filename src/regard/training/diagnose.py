@@ -45,14 +45,14 @@ def about_data(facts: Facts, *, from_nothing: bool = True) -> list[Finding]:
         findings.append(
             Finding(
                 f"the corpus is very small: {facts.num_pairs:,} pairs",
-                "add more, such as `--also other.tmx`; below some thousands only fixed phrases are learnt",
+                "add more with `--also other.tmx`; a few thousand pairs teach only fixed phrases",
             )
         )
     if facts.rare_share > _RARE_SHARE:
         smaller = max(400, int(round(max(facts.vocab_sizes) / 2, -2)))
         findings.append(
             Finding(
-                f"the vocabulary is too large for the data: {facts.rare_share:.0%} of its pieces are seen "
+                f"the vocabulary is too large for the data: {facts.rare_share:.0%} of its pieces occur "
                 "fewer than five times",
                 f"try another --out with --vocab {smaller}",
             )
@@ -60,8 +60,8 @@ def about_data(facts: Facts, *, from_nothing: bool = True) -> list[Finding]:
     if facts.num_shifted:
         findings.append(
             Finding(
-                f"{facts.num_shifted:,} pairs stand in blocks whose sides are shifted against each other",
-                "they are left out; `regard inspect` names the lines, to be mended in the files",
+                f"{facts.num_shifted:,} pairs are in blocks in which one side has slipped by some lines",
+                "they are not used; `regard inspect` lists the lines, so that you can repair the files",
             )
         )
     return findings
@@ -72,7 +72,7 @@ def diverging(nll: float, lowest_nll: float, step: int, options: TrainOptions) -
     if nll < lowest_nll + _DIVERGED:
         return None
     return Finding(
-        f"the training diverges: at update {step:,} the loss is {nll:.2f} and has been {lowest_nll:.2f}",
+        f"the training diverges: at update {step:,} the loss is {nll:.2f}, before it was {lowest_nll:.2f}",
         slower(options),
         stop=True,
     )
@@ -99,9 +99,9 @@ def about_learning(history: Sequence[Measured], dropout: float, options: TrainOp
     if rising and recent[-1].nll > best * 1.03 and recent[-1].train_nll < recent[0].train_nll:
         findings.append(
             Finding(
-                f"over-fitting: the loss on validation rises ({best:.2f} to {recent[-1].nll:.2f}) while that "
-                f"on training falls ({recent[-1].train_nll:.2f})",
-                f"more data, or --set model.dropout={min(0.5, round(dropout + 0.1, 2))}; "
+                f"over-fitting: the validation loss rises ({best:.2f} to {recent[-1].nll:.2f}) while the "
+                f"training loss falls ({recent[-1].train_nll:.2f})",
+                f"use more data, or --set model.dropout={min(0.5, round(dropout + 0.1, 2))}; "
                 "the best model so far is kept",
             )
         )
@@ -115,16 +115,13 @@ def is_blind(measured: Measured) -> bool:
 
 def _blind(last: Measured, options: TrainOptions) -> Finding:
     flat = last.entropy is not None and last.entropy > 0.9
-    looked = "; its attention is spread evenly" if flat else ""
+    looked = "; its attention is uniform" if flat else ""
     cause = (
         f"the source is ignored: with the sources of other sentences the loss is {last.shuffled_nll:.2f} "
         f"instead of {last.nll:.2f}{looked}"
     )
     if math.isclose(last.shuffled_nll, last.nll, rel_tol=1e-3):
-        advice = (
-            "check that the lines of the two files belong together (`regard inspect`); "
-            f"if so, {slower(options)}"
-        )
+        advice = f"check that the lines of the two files match (`regard inspect`); if so, {slower(options)}"
     else:
         advice = slower(options)
     return Finding(cause, advice, stop=True)

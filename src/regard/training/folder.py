@@ -61,5 +61,5 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         values: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: cannot be read; remove the folder and start anew") from error
+        raise CheckpointError(f"{path}: cannot be read; remove the folder and start again") from error
     return values

@@ -26,7 +26,7 @@ class Log:
             if size < num_bytes:
                 raise CheckpointError(
                     f"{self._path}: has {size:,} bytes and had {num_bytes:,} when the checkpoint was made; "
-                    "put the whole file back, or start anew with another --out"
+                    "restore the whole file, or start again with another --out"
                 )
             self._file.truncate(num_bytes)  # what came after the checkpoint comes again
             self._times = (folder / TIMES_FILE).open("a+b")

@@ -125,8 +125,8 @@ def inspect_material(material: Material, progress: Progress) -> Inspected:
     if inspected.num_kept < MIN_PAIRS:
         read = sum(report.num_pairs for report in reports)
         raise CorpusError(
-            f"{' and '.join(reports[0].files)}: {inspected.num_kept} good pairs of {read} are too few to "
-            f"learn from; at least {MIN_PAIRS} are needed, and a useful translator takes thousands"
+            f"{' and '.join(reports[0].files)}: {inspected.num_kept} good pairs of {read} are too few "
+            f"for training; at least {MIN_PAIRS} are needed, and thousands for a useful model"
         )
     return inspected
 
@@ -135,15 +135,15 @@ def _refuse_hopeless(report: Report, keep_rules: Sequence[str]) -> None:
     names = " and ".join(report.files)
     if report.unrelated:
         raise CorpusError(
-            f"{names}: the two sides have nothing in common, as if one were of another text or in another "
-            f"order; compare a few {report.place}s, and see `regard inspect`"
+            f"{names}: the two sides have nothing in common; they may be different texts, or in a different "
+            f"order. Compare a few {report.place}s, and see `regard inspect`"
         )
     cleaning = what_to_clean(report, keep_rules)
     if cleaning.num_kept < (1 - _TOO_BROKEN) * report.num_pairs:
         rule, count = max(cleaning.removed.items(), key=lambda item: item[1])
         raise CorpusError(
             f"{names}: {report.num_pairs - cleaning.num_kept:,} of {report.num_pairs:,} pairs have problems, "
-            f"{count:,} of them {rule!r}; see `regard inspect`, and --keep {rule} if they are right after all"
+            f"{count:,} of them {rule!r}; see `regard inspect`, and --keep {rule} if they are correct"
         )
 
 
@@ -180,7 +180,7 @@ def prepare(inspected: Inspected, folder: Path, options: PrepareOptions, progres
     )
     if not taught:
         raise CorpusError(
-            f"{' and '.join(reports[0].files)}: every pair is a paraphrase of a validation pair; "
+            f"{' and '.join(reports[0].files)}: every pair shares a sentence with a validation pair; "
             "give a validation set of your own with --valid"
         )
     if isinstance(tokenizing, TokenizerPair):

@@ -134,7 +134,7 @@ def continued_options(
     to teach. What the weights and their vocabulary hang on cannot be changed.
     """
     if not all(isinstance(config.get(name), Mapping) for name in _SECTIONS):
-        raise ConfigError("it does not say how it was trained; begin with a model that `regard train` made")
+        raise ConfigError("it does not say how it was trained; start from a model made by `regard train`")
     before = {name: parse(name, config[name]).model_dump() for name in _SECTIONS}
     before["model"] = model.model_dump()
     learning = {key: value for key, value in before["train"].items() if key not in _NOT_CONTINUED}
@@ -144,7 +144,7 @@ def continued_options(
     for name in ("tokenizer", "model"):
         for key, value in before[name].items():
             if now[name].get(key) != value and key not in _FREE and not key.endswith("dropout"):
-                raise ConfigError(f"{name}.{key} is {value!r} in this model; leave it out")
+                raise ConfigError(f"{name}.{key} is {value!r} in this model and cannot be changed; remove it")
     return options
 
 
@@ -172,7 +172,7 @@ def _check(options: RunOptions) -> None:
         )
     if options.train.guidance:
         if not design(model).has_attention:
-            raise ConfigError("train.guidance teaches attention, and this model has none; leave it out")
+            raise ConfigError("train.guidance trains attention, and this model has none; remove it")
         for other in ("r_drop", "subword_sampling"):
             if getattr(options.train, other):
                 raise ConfigError(f"train.guidance and train.{other} exclude each other; leave one out")

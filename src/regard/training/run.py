@@ -83,7 +83,7 @@ def train(
         if not isinstance(error, torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
             raise
         raise TrainingError(
-            f"{device} has not enough memory; try another --out with a smaller --set batch.batch_tokens"
+            f"{device} does not have enough memory; try another --out with a smaller --set batch.batch_tokens"
         ) from error
     finally:
         processes.end()
@@ -144,7 +144,7 @@ def _begin(request: TrainRequest, start: ModelFile | None, material: Material, s
             return False
         if has_begun(folder):
             raise ConfigError(
-                f"{folder} holds a training with other settings ({', '.join(changed)}); choose another "
+                f"{folder} contains a training with other settings ({', '.join(changed)}); choose another "
                 "--out, or remove that folder"
             )
     with stages() as progress:
@@ -271,21 +271,21 @@ def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> Non
     began = about.get("start")
     num_frozen = sum(int(rows_V.sum()) for rows_V in frozen_rows(trainer.model).values())
     lines = [
-        *(["begins with the weights of a trained model"] if began else []),
+        *(["starts from the weights of a trained model"] if began else []),
         f"{facts['num_pairs']:,} pairs to train on, {facts['num_validation_pairs']:,} to validate on, of "
         f"{facts['num_read']:,} read",
-        f"left out: {sum(facts['num_removed'].values()):,} with problems"
+        f"not used: {sum(facts['num_removed'].values()):,} with problems"
         + (f" ({removed})" if removed else "")
-        + f", {facts['num_held_out']:,} like those of validation, {facts['num_too_long']:,} too long",
+        + f", {facts['num_held_out']:,} similar to validation pairs, {facts['num_too_long']:,} too long",
         *(f"{reason}: {count:,} entries" for reason, count in facts["skipped"].items()),
         *facts["notes"],
         *map(_vectors_told, facts.get("vectors", ())),
         *([f"{num_frozen:,} word vectors are frozen"] if num_frozen else []),
         f"{about['preset']}: {facts['num_parameters']:,} weights, vocabulary {facts['vocab_size']:,}, "
-        f"{trainer.epoch_updates:,} updates an epoch",
+        f"{trainer.epoch_updates:,} updates per epoch",
     ]
     if step:
-        lines = [f"going on from update {step:,}"]
+        lines = [f"continuing from update {step:,}"]
     for line in lines:
         display.note(line)
     if not step:
@@ -309,7 +309,7 @@ def _chosen_options(request: TrainRequest, start: ModelFile | None, num_words: i
     if start is not None:
         if request.preset is not None:
             raise ConfigError(
-                f"the design of {request.start} is kept; leave --preset {request.preset} or --from out"
+                f"--from {request.start} keeps its architecture; remove --preset {request.preset}, or --from"
             )
         name = str(start.card.get("preset") or start.options.kind)
         try:
