@@ -4,6 +4,7 @@ Nothing heavy is imported before a verb runs, so that `--help` answers at once.
 """
 
 import argparse
+import atexit
 import contextlib
 import errno
 import io
@@ -35,6 +36,7 @@ from regard.files import MAX_EXPANSION, expansion_allowed
 _VERBS = (demo, translate, show, align, evaluate, train, lineage, runs, inspect, info, sample, doctor)
 
 _READERS = (translate, align, evaluate, train, lineage, inspect)  # of files that may be compressed
+_INTERRUPTED = 130
 _NO_MEMORY = "not enough memory; close other programs, or take a smaller file, batch or model"
 
 
@@ -42,7 +44,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `regard` and exit: 0 when done, 2 for the user's mistake, 130 or 143 when stopped."""
     _fill_closed_streams()
     signal.signal(signal.SIGTERM, _stop)
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    if code == _INTERRUPTED:
+        # If the signal came while the text of a function was executed, as in making a dataclass, Python would
+        # end by that signal although it was handled.
+        atexit._run_exitfuncs()
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -68,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
         if debug:
             raise
         print("regard: interrupted", file=sys.stderr)
-        return 130
+        return _INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone (`regard ... | head`).
         _give_up_output()
