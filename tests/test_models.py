@@ -639,14 +639,14 @@ def test_a_batch_that_the_encoder_cannot_read_is_refused():
     features = make_feature_batch([np.zeros((2, 3), "f4")], None, np.arange(1))
     reads_features = SMALL["regard-small"].model_copy(update={"source": FeatureSource(feature_size=4)})
     for engine in twins(SMALL["regard-small"]):
-        with pytest.raises(ConfigError, match="reads ids and the batch has feature vectors"):
+        with pytest.raises(ConfigError, match="reads text and the batch has feature vectors"):
             engine.start(features)
     for engine in twins(reads_features):
         with pytest.raises(
             ConfigError, match="reads feature vectors of 4 numbers and the batch has feature vectors of 3"
         ):
             engine.start(features)
-        with pytest.raises(ConfigError, match="reads feature vectors of 4 numbers and the batch has ids"):
+        with pytest.raises(ConfigError, match="reads feature vectors of 4 numbers and the batch has text"):
             engine.start(random_batch())
 
 

@@ -19,7 +19,7 @@ from regard.options.text import SubwordOptions
 from regard.sample import read_sample
 from regard.text.tokenizer import TokenizerPair
 from regard.trace.make import Tracer
-from regard.translate.guard import Said, judge_alone
+from regard.translate.guard import judge_alone
 from regard.translate.translator import Translator
 
 SENTENCES = [pair.target for pair in read_sample(900)]
@@ -129,11 +129,8 @@ def test_what_is_shown_is_what_is_translated(model_file):
         ("aaaa", [300] * 12, True, ("loops",)),
     ],
 )
-def test_only_what_is_wrong_by_itself_is_flagged(model_file, text, ids, complete, flags):
-    information_S = model_file.tokenizers.source.information_V[[300, 301]]
-    attention_TS = model_file.weights["source.weight"][:0]
-    said = Said("12 texts", text, [300, 301], information_S, ids, attention_TS, complete)
-    verdict = judge_alone(said)
+def test_only_what_is_wrong_by_itself_is_flagged(text, ids, complete, flags):
+    verdict = judge_alone(text, ids, complete)
     assert verdict.flags == flags and not verdict.grave
 
 

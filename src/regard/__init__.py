@@ -13,6 +13,7 @@ from regard.errors import RegardError
 if TYPE_CHECKING:
     from regard.alignment.attention import Alignment
     from regard.alignment.links import Symmetrisation
+    from regard.contract import Features
     from regard.evaluation.document import Evaluation
     from regard.evaluation.run import EvaluationOptions
     from regard.trace.make import TraceArguments
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Alignment",
     "Evaluation",
+    "Features",
     "RegardError",
     "Request",
     "Trace",
@@ -43,6 +45,7 @@ __all__ = [
 _CLASSES = {
     "Alignment": "regard.alignment.attention",
     "Evaluation": "regard.evaluation.document",
+    "Features": "regard.contract",
     "Request": "regard.translate.request",
     "Trace": "regard.trace.views",
     "Trained": "regard.training.finish",
@@ -75,7 +78,7 @@ def load(model: str | Path | None = None, *more: str | Path) -> "Translator":
 
 
 def show(
-    *model_and_text: "str | Path | Translator", part: int = 1, **asked: Unpack["TraceArguments"]
+    *model_and_text: "str | Path | Translator | Features", part: int = 1, **asked: Unpack["TraceArguments"]
 ) -> "Trace":
     """Return the trace of a translation: where each word came from, and every number on the way.
 
@@ -85,6 +88,7 @@ def show(
     the search and `force`, `prefix`, `raw`, `interventions`, `effects`, `gates`, `record` (docs/showing.md).
     A notebook displays the trace as a picture.
     """
+    from regard.contract import Features
     from regard.errors import ConfigError
     from regard.loaded import Loaded
     from regard.starter import default_model
@@ -92,9 +96,9 @@ def show(
     from regard.translate.translator import Translator
 
     *models, text = model_and_text or ("",)
-    if len(models) > 1 or not isinstance(text, str):
-        raise TypeError("show() takes a text, or a model and a text")
     model = models[0] if models else default_model()
+    if len(models) > 1 or not isinstance(text, str | Features) or isinstance(model, Features):
+        raise TypeError("show() takes a text, or a model and a text")
     tracer = Tracer(model.model if isinstance(model, Translator) else Loaded.open(model))
     traces = tracer.traces(text, **asked)
     if not 1 <= part <= len(traces):

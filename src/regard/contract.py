@@ -23,15 +23,16 @@ next word, where it looked, and a new state (`step`). What a decoder remembers t
 translation is recorded and how it is tampered with: one code path, and none of it when nobody looks.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.errors import ConfigError, CorpusError
-from regard.options.model import FeatureSource, TokenSource
+from regard.errors import ConfigError, CorpusError, SourceError
+from regard.options.model import FeatureSource, TokenSource, feature_size
 from regard.vocabulary import BOS, EOS, PAD, UNK
 
 Ids = NDArray[np.int64]
@@ -97,16 +98,20 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Ragged:
-    """Rows of different lengths, end to end: the ids of several sentences."""
+    """Rows of different lengths, end to end: the ids of several sentences, or their feature vectors."""
 
-    flat: NDArray[np.integer]
+    flat: NDArray[Any]
     lengths_B: Ids
 
     @classmethod
-    def of(cls, rows: Sequence[NDArray[np.integer]]) -> "Ragged":
+    def of(cls, rows: Sequence[NDArray[Any]]) -> "Ragged":
         """Return the rows as one."""
         flat = np.concatenate(rows) if rows else np.empty(0, np.int64)
         return cls(flat, np.array([len(row) for row in rows], np.int64))
+
+    def rows(self) -> list[NDArray[Any]]:
+        """Return the rows one by one."""
+        return np.split(self.flat, np.cumsum(self.lengths_B)[:-1]) if len(self.lengths_B) else []
 
     def padded(self, *, first: int | None = None, last: int | None = None) -> Ids:
         """Return one row a sentence, padded on the right, with an id put before or after its own."""
@@ -148,6 +153,67 @@ def make_feature_batch(features: Sequence[Floats], targets: Ragged | None, pairs
         source_BS[row, : len(one)] = UNK
     targeted = make_batch(Ragged.of([]), targets, pairs_B)
     return replace(targeted, source_BS=source_BS, features_BSF=features_BSF)
+
+
+Source = NDArray[np.integer] | Floats
+"""What an encoder reads of one sentence: its ids without `</s>` (S,), or its feature vectors (S, F)."""
+
+
+def source_batch(sources: Sequence[Source], targets: Ragged | None, pairs_B: Ids) -> Batch:
+    """Return the batch of these sources, all of them ids or all of them feature vectors."""
+    if sources and sources[0].ndim == 2:
+        return make_feature_batch(cast(Sequence[Floats], sources), targets, pairs_B)
+    return make_batch(Ragged.of(sources), targets, pairs_B)
+
+
+def num_source_tokens(source: Source) -> int:
+    """Return how many tokens the encoder reads: `</s>` follows ids, and nothing feature vectors."""
+    return len(source) + (source.ndim == 1)
+
+
+def source_named(feature_size: int | None) -> str:
+    """Return what a source is, in words: text, or feature vectors of so many numbers."""
+    return "text" if feature_size is None else f"feature vectors of {feature_size:,} numbers"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Features:
+    """A source of feature vectors, such as the regions of an image, each at a position with a name.
+
+    Positions without names are counted from 1.
+    """
+
+    vectors_SF: Floats
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise an error for what is no row of vectors, and for names that do not fit them."""
+        vectors = np.ascontiguousarray(self.vectors_SF, np.float32)
+        if vectors.ndim != 2 or not vectors.size:
+            raise SourceError(f"shape {vectors.shape} instead of (positions, width)")
+        if not np.isfinite(vectors).all():
+            raise SourceError("a feature that is not a finite number")
+        names = self.names or tuple(map(str, range(1, len(vectors) + 1)))
+        if len(names) != len(vectors):
+            raise SourceError(f"{len(names)} names for {len(vectors)} positions")
+        object.__setattr__(self, "vectors_SF", vectors)
+        object.__setattr__(self, "names", tuple("_".join(name.split()) or "_" for name in names))
+
+    @property
+    def size(self) -> int:
+        """How many numbers each vector has."""
+        return int(self.vectors_SF.shape[1])
+
+    @property
+    def key(self) -> str:
+        """A text of letters that only the same vectors have."""
+        digest = hashlib.blake2b(self.vectors_SF.tobytes(), digest_size=16, salt=b"%16d" % self.size)
+        return "".join(chr(ord("a") + half) for byte in digest.digest() for half in divmod(byte, 16))
+
+    @property
+    def text(self) -> str:
+        """The names of the positions, in the place of the text that such a source has not."""
+        return " ".join(self.names)
 
 
 class State(Protocol):
@@ -223,18 +289,10 @@ def follow(engine: Engine[AnyState], state: AnyState, ids_RT: Ids, probe: Probe 
 
 def check_source(options: TokenSource | FeatureSource, batch: Batch) -> None:
     """Raise an error if a batch is not what the encoder reads."""
-    if options.kind == "tokens":
-        if batch.features_BSF is not None:
-            raise ConfigError("this model reads ids and the batch has feature vectors")
-    elif batch.features_BSF is None or batch.features_BSF.shape[2] != options.feature_size:
-        given = (
-            "ids"
-            if batch.features_BSF is None
-            else f"feature vectors of {batch.features_BSF.shape[2]} numbers"
-        )
-        raise ConfigError(
-            f"this model reads feature vectors of {options.feature_size} numbers and the batch has {given}"
-        )
+    wanted = feature_size(options)
+    given = None if batch.features_BSF is None else batch.features_BSF.shape[2]
+    if wanted != given:
+        raise ConfigError(f"this model reads {source_named(wanted)} and the batch has {source_named(given)}")
 
 
 def check_length(num_tokens: int, max_positions: int) -> None:

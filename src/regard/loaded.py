@@ -9,6 +9,7 @@ from regard.contract import Engine
 from regard.corpus.language_codes import Languages, check_languages, one_language
 from regard.errors import ModelFileError
 from regard.modelfile import ModelFile, load_model
+from regard.options.model import feature_size
 from regard.runtime.build import build_engine
 from regard.search.ensemble import Ensemble
 from regard.search.searcher import Searcher, StepSearcher
@@ -20,6 +21,7 @@ class Loaded:
     """A searcher with its tokenizers, and what is known of the model.
 
     `reading` says which attention is its word alignment. A source of more than `split_above` tokens is split.
+    A model with a `feature_size` reads feature vectors of so many numbers and no text.
     `file` is the model file, None for a model that is still being trained and for several models together.
     """
 
@@ -31,6 +33,7 @@ class Loaded:
     target_language: str | None = None
     name: str = "model"
     file: ModelFile | None = None
+    feature_size: int | None = None
 
     @classmethod
     def with_engine(cls, engine: Engine[Any], tokenizers: TokenizerPair, **known: Any) -> "Loaded":
@@ -57,6 +60,7 @@ class Loaded:
             target_language=first.target_language,
             name=name,
             file=first if len(models) == 1 else None,
+            feature_size=feature_size(first.options.source),
         )
 
     @classmethod
@@ -74,8 +78,8 @@ class Loaded:
 
     @property
     def translates(self) -> bool:
-        """Whether a target is to say all that its source says; a summary in the same language does not."""
-        return not one_language(self.source_language, self.target_language)
+        """Whether a target is to say all that its source says, unlike a summary or a caption."""
+        return self.feature_size is None and not one_language(self.source_language, self.target_language)
 
     @property
     def max_source(self) -> int | None:

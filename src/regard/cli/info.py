@@ -84,18 +84,24 @@ def _about(model: "ModelFile") -> dict[str, Any]:
 
 def _rows(path: Path, model: "ModelFile") -> list[tuple[str, str]]:
     """Return what a person wants to know, line by line; a file without a card says less."""
+    from regard.contract import source_named
     from regard.design import design
+    from regard.options.model import feature_size
 
     made = design(model.options)
     card, source, target = model.card, model.tokenizers.source, model.tokenizers.target
+    size = feature_size(model.options.source)
+    read = model.source_language or "?" if size is None else source_named(size)
     rows = [
         ("file", f"{path}, {path.stat().st_size / 1e6:.1f} MB, every part verified"),
-        ("languages", f"{model.source_language or '?'} to {model.target_language or '?'}"),
+        ("languages", f"{read} to {model.target_language or '?'}"),
         ("design", f"{model.options.kind}, preset {card.get('preset') or 'none'}, {made.description}"),
         ("weights", f"{_num_parameters(model):,}"),
         (
             "vocabulary",
-            f"{source.vocab_size:,} pieces for both languages"
+            f"{target.vocab_size:,} pieces"
+            if size is not None
+            else f"{source.vocab_size:,} pieces for both languages"
             if source.sha256 == target.sha256
             else f"{source.vocab_size:,} and {target.vocab_size:,} pieces",
         ),

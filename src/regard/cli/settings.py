@@ -10,12 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from regard.errors import ConfigError
+from regard.files import without_compression
 
 if TYPE_CHECKING:
     from regard.draw.terminal import Colour
     from regard.text.words import Cut
 
 _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
+
+
+def feature_file(word: "str | Path | None") -> Path | None:
+    """Return the file of feature vectors that a word names, None if it names none."""
+    if word is None or not os.path.isfile(word):  # noqa: PTH113 - a text may be too long for a name
+        return None
+    from regard.corpus.features import ENDINGS, holds_features
+
+    path = Path(word)
+    return path if without_compression(path).suffix.lower() in ENDINGS and holds_features(path) else None
 
 
 def read_setting(setting: str, form: str) -> tuple[list[str], Any]:

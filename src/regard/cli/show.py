@@ -5,13 +5,15 @@ import math
 import shutil
 import sys
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from regard.cli.settings import add_colour, add_search, read_colour, read_search
+from regard.cli.settings import add_colour, add_search, feature_file, read_colour, read_search
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
+    from regard.contract import Features
     from regard.trace.document import Intervention
     from regard.trace.views import Trace, Which
 
@@ -31,6 +33,7 @@ EXAMPLES = """examples:
   regard show fr-en "je suis étudiant" --attention cross.2.1 --pieces
   regard show fr-en "je suis étudiant" --change head=cross.2.1 --change positions=off
   regard show fr-en "je suis étudiant" --change look=2:0,0,1,0
+  regard show captions.regard features.npz --item 3
   regard show look.json --svg look.svg
 """
 
@@ -53,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("csv", "the numbers of the heat map"),
     ):
         parser.add_argument(f"--{form}", metavar="FILE", help=f"write {what}; - is standard output")
+    parser.add_argument("--item", type=int, metavar="N", help="which item of a file of features (default: 1)")
     parser.add_argument(
         "--force", metavar="TEXT", help="show this translation instead of the one the model finds"
     )
@@ -162,12 +166,13 @@ def _traces(options: argparse.Namespace, *, effects: bool, which: "Which | None"
     words: list[str] = options.words
     if words and all(word.endswith(".json") and " " not in word for word in words):
         asked = (options.force, options.prefix, options.change, options.beam, options.set, options.gates)
-        if any(asked) or options.part or options.raw:
+        if any(asked) or options.part or options.raw or options.item:
             raise ConfigError(
                 "a trace file cannot be translated again; use only flags that change how it is shown"
             )
         return [load_trace(Path(word)) for word in words]
     models, text = _models_and_text(words)
+    source = _source(text, options.item)
     request = read_search(options.beam, options.set)
     request |= {"force": options.force, "prefix": options.prefix, "gates": options.gates, "raw": options.raw}
     request["interventions"] = list(map(_change, options.change))
@@ -177,7 +182,7 @@ def _traces(options: argparse.Namespace, *, effects: bool, which: "Which | None"
         num_layers, _ = tracer.design.size("cross")
         shown = [layer] if layer is not None and options.step is not None and layer < num_layers else []
         record = tracer.design.states_inside(shown)
-        return _chosen(tracer.traces(text, effects=effects, record=record, **request), options)
+        return _chosen(tracer.traces(source, effects=effects, record=record, **request), options)
 
     return [trace for path in models for trace in made(Tracer.open(path))]
 
@@ -203,7 +208,7 @@ def _models_and_text(words: Sequence[str]) -> tuple[list[Path], str]:
 
     models: list[Path] = []
     left = list(words)
-    while left and names_model(left[0]):
+    while left and names_model(left[0]) and feature_file(left[0]) is None:
         models.append(Path(left.pop(0)))
     if len(left) > 1:
         raise ConfigError(
@@ -219,6 +224,22 @@ def _models_and_text(words: Sequence[str]) -> tuple[list[Path], str]:
     except UnicodeError as error:
         raise ConfigError(f"the text on standard input is not UTF-8 ({error}); convert it") from None
     return models, line
+
+
+def _source(text: str, item: int | None) -> "str | Features":
+    """Return what is to be shown: the text, or an item of the file of features that it names."""
+    path = feature_file(text)
+    if path is None:
+        if item is not None:
+            raise ConfigError(f"--item {item} chooses from a file of features, and {text!r:.40} is none")
+        return text
+    from regard.corpus.features import read_features
+
+    wanted = 1 if item is None else item
+    found = next(islice(read_features(path), wanted - 1, None), None) if wanted > 0 else None
+    if found is None:
+        raise ConfigError(f"{path} has no item {wanted}; items are counted from 1")
+    return found
 
 
 def _which(text: str | None, said: str | None = None) -> "Which | None":

@@ -29,6 +29,8 @@ EXAMPLES = """examples:
   regard train a.fr a.en --also more.tsv 0.5 --valid dev.fr dev.en --out fr-en.regard
   regard train a.fr a.en --out rnn.regard --preset bahdanau2015 --set model.hidden_size=256
   regard train mine.tmx --from fr-en --out mine.regard --time 10m
+  regard train a.fr a.en --out rnn.regard --preset regard-rnn --source-vectors fr.vec
+  regard train features.npz captions.en --out captions.regard
   torchrun --nproc-per-node 2 -m regard train a.fr a.en --out fr-en.regard
 """
 

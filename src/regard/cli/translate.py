@@ -17,7 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from regard.cli.settings import add_search, read_search
+from regard.cli.settings import add_search, feature_file, read_search
 from regard.draw.progress import progress
 from regard.errors import ConfigError, CorpusError, SourceError
 from regard.files import (
@@ -30,6 +30,7 @@ from regard.files import (
 )
 
 if TYPE_CHECKING:
+    from regard.contract import Features
     from regard.translate.result import Translation
     from regard.translate.translator import Translator
 
@@ -48,6 +49,7 @@ EXAMPLES = """examples:
   regard translate "il pleut" --nbest 5 --set diversity=0.5
   regard translate a.regard --with b.regard < in.fr > out.en
   regard translate fr-en --file in.fr --given out.en --jsonl
+  regard translate captions.regard features.npz
 """
 SOME_FAILED = 3  # the exit code if some lines could not be translated
 
@@ -124,7 +126,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--file",
         type=Path,
         metavar="FILE",
-        help="translate the lines of a file; it may be compressed (.gz, .xz, .zst)",
+        help="translate the lines of a file, perhaps compressed (.gz, .xz, .zst), or its features (.npz)",
     )
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="write to a file; it appears when everything is done"
@@ -166,15 +168,22 @@ def run(options: argparse.Namespace) -> int:
     search = read_search(options.beam, options.set)
     if options.given and (options.prefix or search or options.nbest > 1):
         raise ConfigError("--given does not translate; remove --prefix, --beam, --nbest and --set")
+    from regard.corpus.features import read_features
     from regard.translate.translator import FORKING, Translator
 
     model, texts = _model_and_texts(options.words)
-    refuse_to_replace([options.out], [options.file, options.given, model, *options.others])
+    features = feature_file(texts[0] if len(texts) == 1 else options.file)
+    refuse_to_replace([options.out], [options.file, features, options.given, model, *options.others])
     translator = Translator.open(model, *options.others, pool=FORKING)
     report = _Report()
     with contextlib.ExitStack() as stack:
-        stream = _source(stack, texts, options.file)
-        lines = _Lines(stream, str(options.file or "standard input"), report)
+        lines: Iterable[str | Features]
+        if features is not None:
+            stream: IO[bytes] = io.BytesIO()
+            lines = read_features(features)
+        else:
+            stream = _source(stack, texts, options.file)
+            lines = _Lines(stream, str(options.file or "standard input"), report)
         if options.given:
             given = _Lines(_opened(stack, options.given), str(options.given), report)
             translations = _scored(translator, lines, given, report)
@@ -278,13 +287,17 @@ def _bounded(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _translated(
-    translator: "Translator", lines: Iterable[str], prefix: str | None, at_once: bool, how: dict[str, Any]
+    translator: "Translator",
+    lines: "Iterable[str | Features]",
+    prefix: str | None,
+    at_once: bool,
+    how: dict[str, Any],
 ) -> Iterator["Translation"]:
     from regard.options.parse import parse
     from regard.translate.request import Request
 
     search = parse("search", how.pop("search"))
-    requests = (Request(line, prefix or None, search=search, **how) for line in lines)
+    requests = (Request.of(line, prefix=prefix or None, search=search, **how) for line in lines)
     if not at_once:
         yield from translator.stream(requests)
         return
@@ -293,25 +306,27 @@ def _translated(
 
 
 def _scored(
-    translator: "Translator", lines: Iterable[str], given: Iterable[str], report: _Report
+    translator: "Translator", lines: "Iterable[str | Features]", given: Iterable[str], report: _Report
 ) -> Iterator["Translation"]:
     """Yield the given translations as the model sees them; a pair with a blank side is blank."""
+    from regard.contract import Features
     from regard.translate.result import Translation
 
     missing = object()
     for number, (line, text) in enumerate(zip_longest(lines, given, fillvalue=missing), 1):
         if line is missing or text is missing:
             raise CorpusError(f"the numbers of sources and translations differ from line {number:,} on")
-        assert isinstance(line, str) and isinstance(text, str)
+        assert isinstance(line, str | Features) and isinstance(text, str)
+        source = line if isinstance(line, str) else line.text
         try:
-            if line.strip() and text.strip():
+            if source.strip() and text.strip():
                 yield from translator.force([line], [text])
                 continue
-            if (line.strip() or text.strip()) and number not in report.errors:
+            if (source.strip() or text.strip()) and number not in report.errors:
                 report.fail(number, "has one blank side; there is nothing to compare")
         except SourceError as error:
             report.fail(number, str(error))
-        yield Translation(line, "", 0.0, 0.0, ())
+        yield Translation(source, "", 0.0, 0.0, ())
 
 
 def _plain(translation: "Translation") -> str:
@@ -337,6 +352,8 @@ def _model_and_texts(words: list[str]) -> tuple[Path, list[str]]:
     else:
         model, texts = default_model(), words
     for text in texts:
+        if feature_file(text) is not None:
+            continue
         if os.path.isfile(text) or _FILE_NAME.fullmatch(text):  # noqa: PTH113 - a text may be too long
             what = f"write --file {shlex.quote(text)} to translate its lines"
             if Path(text).suffix.lower() in _DOCUMENTS:

@@ -7,18 +7,18 @@ of one window, and any step of any epoch can be found again after an interruptio
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.contract import Batch, Ids, Ragged, make_batch
+from regard.contract import Batch, Ids, Ragged, make_batch, make_feature_batch
 from regard.corpus.store import Store
 from regard.errors import ConfigError
 from regard.options.text import BatchOptions
-from regard.text.tokenizer import TokenizerPair
+from regard.text.tokenizer import Tokenizer, TokenizerPair
 
 WINDOW_PAIRS = 1 << 15
 """Pairs that are shuffled and cut into batches together."""
@@ -98,6 +98,10 @@ class Batches:
             if share.store.tokenizer_hashes != shares[0].store.tokenizer_hashes:
                 raise ConfigError(
                     f"{share.store.folder} and {shares[0].store.folder} have different tokenizers"
+                )
+            if share.store.feature_size != shares[0].store.feature_size:
+                raise ConfigError(
+                    f"{share.store.folder} and {shares[0].store.folder} have features of different widths"
                 )
             if not 0 < share.weight <= 1000:
                 raise ConfigError(
@@ -221,7 +225,7 @@ class Batches:
         lengths = np.empty((len(pairs_B), 2), np.int64)
         for store, rows, local_B in self._by_store(pairs_B):
             for column, side in enumerate((store.source, store.target)):
-                lengths[rows, column] = side.lengths(local_B) + 1
+                lengths[rows, column] = side.num_tokens(local_B)
                 store.release()
         return lengths
 
@@ -231,7 +235,11 @@ class Batches:
             rows.append(store_rows)
             sources.append(store.source.fetch(local_B))
             targets.append(store.target.fetch(local_B))
-        return make_batch(_joined(sources), _joined(targets), pairs_B[np.concatenate(rows)])
+        pairs_B = pairs_B[np.concatenate(rows)]
+        if self._shares[0].store.feature_size is not None:
+            vectors = [row for part in sources for row in part.rows()]
+            return make_feature_batch(vectors, _joined(targets), pairs_B)
+        return make_batch(_joined(sources), _joined(targets), pairs_B)
 
 
 def _range(ends: Ids, index: int) -> tuple[int, int]:
@@ -273,8 +281,13 @@ def resample(batch: Batch, tokenizers: TokenizerPair, strength: float, seed: int
         return batch
     if batch.target_in_BT is None:
         raise ValueError("only a batch with targets can be trained on")
-    sides = []
-    for tokenizer, ids in ((tokenizers.source, batch.source_BS), (tokenizers.target, batch.target_in_BT)):
+
+    def sampled(tokenizer: Tokenizer, ids: Ids) -> Ragged:
         texts = [tokenizer.decode(row) for row in ids.tolist()]
-        sides.append(Ragged.of(tokenizer.sample_batch(texts, strength, seed)))
-    return make_batch(sides[0], sides[1], batch.pairs_B)
+        return Ragged.of(tokenizer.sample_batch(texts, strength, seed))
+
+    if batch.features_BSF is not None:
+        targets = make_batch(Ragged.of([]), sampled(tokenizers.target, batch.target_in_BT), batch.pairs_B)
+        return replace(targets, source_BS=batch.source_BS, features_BSF=batch.features_BSF)
+    source = sampled(tokenizers.source, batch.source_BS)
+    return make_batch(source, sampled(tokenizers.target, batch.target_in_BT), batch.pairs_B)

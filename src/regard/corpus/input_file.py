@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, NamedTuple, Self, cast
 
+from regard.contract import Features
 from regard.corpus.language_codes import Languages
 from regard.errors import CorpusError
 from regard.files import READ_ERRORS, decompressed
@@ -29,11 +30,15 @@ _FOREIGN_MARKS = (
 
 
 class Pair(NamedTuple):
-    """Two sides of one sentence, and where they stand: the line, or the row in Parquet, counted from 1."""
+    """Two sides of one sentence, and where they stand: the line, or the row in Parquet, counted from 1.
+
+    The source may be features; `source` is then a text of letters that only the same features have.
+    """
 
     line: int
     source: str
     target: str
+    features: Features | None = None
 
 
 class InputFile:
@@ -146,6 +151,7 @@ class Format:
     languages: Languages
     pairs: Callable[[Sequence[InputFile], Counter[str]], Iterator[Pair]]
     place: str = "line"
+    feature_size: int | None = None  # numbers in each vector, of sources that are features
 
 
 def quoted(names: Iterable[str]) -> str:

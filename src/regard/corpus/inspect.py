@@ -59,6 +59,8 @@ def inspect(
 ) -> Report:
     """Return a report on a corpus; with a test set also on what it shares with it.
 
+    Of features and their texts only the texts are checked.
+
     With `relatedness`, that of `alignment/statistical/evidence.py`, it also finds pairs whose words do not
     translate one another. `num_workers` None is one for each processor, and one for a small corpus.
 
@@ -72,16 +74,19 @@ def inspect(
     found = _check_all(corpus, _CheckChunk.of(languages, test), num_workers, on_progress)
     skipped = dict(corpus.skipped)  # before the corpus is read again
     broken, reasons = found.broken, found.reasons
-    if not languages.are_one:
+    compared = languages.are_compared
+    if compared:
         reasons += _mark_lengths(broken, found.log_ratios)
     reasons += _mark_duplicates(broken, found.pair_hashes, found.lines)
 
     shifts: list[Shift] | None = []
-    if len(broken) < MIN_PAIRS:
+    if corpus.feature_size is not None:
+        relatedness = None
+    elif len(broken) < MIN_PAIRS:
         notes.append(f"shifted blocks are not looked for in fewer than {MIN_PAIRS} pairs")
     else:
         shifts = _find_shifts(corpus, found.sample, num_workers, on_progress)
-        if shifts is None and languages.are_one:  # a summary may share too little with its text to tell
+        if shifts is None and not compared:  # a summary may share too little with its text to tell
             notes.append("shifted blocks could not be looked for: the sides have too few words in common")
             shifts = []
     reasons += _mark_shifts(broken, shifts or [])
@@ -97,7 +102,7 @@ def inspect(
         target_language=languages.target,
         place=corpus.place,
         num_pairs=len(lines),
-        num_source_words=int(found.source_words.sum()),
+        num_source_words=0 if corpus.feature_size else int(found.source_words.sum()),
         num_target_words=int(found.target_words.sum()),
         lengths=_by_length(found.source_words, found.target_words),
         problems=tuple(_problems(broken, lines, reasons)),
@@ -121,17 +126,16 @@ class _Languages:
     source_check: LanguageCheck | None
     target_check: LanguageCheck | None
     notes: tuple[str, ...]
-
-    @property
-    def are_one(self) -> bool:
-        """Whether the pairs are texts and their summaries, or the like, and no translations."""
-        return one_language(self.source, self.target)
+    are_compared: bool  # the pairs are translations, and not texts and summaries or features and texts
 
     @classmethod
     def of(cls, corpus: Corpus) -> "_Languages":
         head = list(islice(up_to_shorter_end(corpus), _HEAD_PAIRS))
         notes: list[str] = []
-        source, source_check = _language("source", corpus.source_language, [p.source for p in head], notes)
+        source, source_check = None, None
+        if corpus.feature_size is None:
+            texts = [pair.source for pair in head]
+            source, source_check = _language("source", corpus.source_language, texts, notes)
         target, target_check = _language("target", corpus.target_language, [p.target for p in head], notes)
         if _swapped(head, source, target):
             notes.append("the two sides look swapped: the source is in the target's language")
@@ -140,7 +144,8 @@ class _Languages:
                 f"both sides are in {target!r}, so these are no translations: the rules "
                 f"{', '.join(COMPARING)} are not used"
             )
-        return cls(source, target, source_check, target_check, tuple(notes))
+        compared = corpus.feature_size is None and not one_language(source, target)
+        return cls(source, target, source_check, target_check, tuple(notes), compared)
 
 
 def _language(
@@ -198,8 +203,9 @@ class _CheckChunk:
             languages.source_check,
             languages.target_check,
             frozenset(_hash(pair.source) for pair in pairs),
-            frozenset(_hash(pair.target) for pair in pairs),
-            not languages.are_one,
+            # Two images may have the same caption.
+            frozenset(_hash(pair.target) for pair in pairs if pair.features is None),
+            languages.are_compared,
         )
 
     def __call__(self, pairs: list[tuple[str, str]]) -> _Checked:

@@ -8,9 +8,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
+from typing import TypeVar
 
+from regard.corpus.features import FeatureRow, feature_rows, holds_features, read_features, target_column
 from regard.corpus.input_file import MAX_LINE_BYTES, Format, InputFile, Pair
-from regard.corpus.language_codes import Languages, language_of_ending, matches, normalised
+from regard.corpus.language_codes import Languages, is_language, language_of_ending, matches, normalised
 from regard.corpus.po_format import po
 from regard.corpus.table_formats import jsonl, parquet, tsv
 from regard.corpus.xml_formats import tmx, xliff
@@ -29,6 +31,8 @@ _ONE_FILE_FORMATS: dict[str, Callable[[Path, Languages], Format]] = {
     ".ndjson": jsonl,
     ".parquet": parquet,
 }
+AnySource = TypeVar("AnySource", str, FeatureRow)
+
 _PROGRESS_PAIRS = 1000
 _MAX_CHUNK_CHARS = 8 << 20
 
@@ -43,6 +47,7 @@ class Corpus:
     place: str  # what Pair.line counts: "line" or "row"
     num_bytes: int
     _pairs: Callable[[Sequence[InputFile], Counter[str]], Iterator[Pair]] = field(repr=False)
+    feature_size: int | None = None  # numbers in each vector, if the sources are features
     # What the last run of pairs() read over, by reason.
     skipped: Counter[str] = field(default_factory=Counter, init=False)
 
@@ -86,6 +91,7 @@ def chunks(pairs: Iterable[Pair], max_pairs: int) -> Iterator[list[Pair]]:
     for pair in pairs:
         chunk.append(pair)
         num_chars += len(pair.source) + len(pair.target)
+        num_chars += 0 if pair.features is None else pair.features.vectors_SF.nbytes
         if len(chunk) >= max_pairs or num_chars > _MAX_CHUNK_CHARS:
             yield chunk
             chunk, num_chars = [], 0
@@ -110,6 +116,8 @@ def open_corpus(
 ) -> Corpus:
     """Return the corpus in two plain files, line by line, or in one file that holds both languages.
 
+    The first file may hold feature vectors (`features.py`) and the second their texts, or one file both.
+
     Languages that are not given are taken from the file or its name. In two files the first is always
     the source; one file is read in the direction asked for. Raises CorpusError for files that cannot be read.
     """
@@ -121,7 +129,9 @@ def open_corpus(
         None if source_language is None else normalised(source_language),
         None if target_language is None else normalised(target_language),
     )
-    if len(files) == 2:
+    if holds_features(files[0]):
+        format_ = _with_features(files, wanted)
+    elif len(files) == 2:
         format_ = _plain(files[0], files[1], wanted)
     else:
         ending = without_compression(files[0]).suffix.lower()
@@ -132,7 +142,15 @@ def open_corpus(
             )
         format_ = _ONE_FILE_FORMATS[ending](files[0], wanted)
     languages = format_.languages
-    return Corpus(files, languages.source, languages.target, format_.place, num_bytes, format_.pairs)
+    return Corpus(
+        files,
+        languages.source,
+        languages.target,
+        format_.place,
+        num_bytes,
+        format_.pairs,
+        format_.feature_size,
+    )
 
 
 def _checked_size(path: Path) -> int:
@@ -168,25 +186,69 @@ def _plain(source_path: Path, target_path: Path, wanted: Languages) -> Format:
     target_language = _plain_language(target_path, "target", wanted.target)
 
     def pairs(files: Sequence[InputFile], _: Counter[str]) -> Iterator[Pair]:
-        source_file, target_file = files
-        sources, targets = source_file.lines(), target_file.lines()
-        number = 0
-        for number, (source, target) in enumerate(zip_longest(sources, targets), 1):
-            if source is None or target is None:
-                break
-            yield Pair(number, source, target)
-        else:
-            return
-        num_source = number - (source is None) + sum(1 for _ in sources)
-        num_target = number - (target is None) + sum(1 for _ in targets)
-        raise UnequalError(
-            f"{source_path} has {num_source:,} lines and {target_path} has {num_target:,}; "
-            "run `regard inspect` on the two files to see where they begin to differ",
-            num_source,
-            num_target,
-        )
+        def unequal(num_sources: int, num_targets: int) -> str:
+            return (
+                f"{source_path} has {num_sources:,} lines and {target_path} has {num_targets:,}; "
+                "run `regard inspect` on the two files to see where they begin to differ"
+            )
+
+        both = _side_by_side(files[0].lines(), files[1].lines(), unequal)
+        return (Pair(number, source, target) for number, (source, target) in enumerate(both, 1))
 
     return Format(Languages(source_language, target_language), pairs)
+
+
+def _with_features(paths: Sequence[Path], wanted: Languages) -> Format:
+    """Return how to read features and the text of each: a line of a second file, or a field of the same."""
+    features_path = paths[0]
+    size = next(read_features(features_path)).size
+    if wanted.source is not None:
+        raise CorpusError(
+            f"{features_path}: features have no language, and {wanted.source!r} was given; leave it out"
+        )
+    if len(paths) == 1:
+        column = target_column(features_path)
+        if column is None:
+            raise CorpusError(
+                f"{features_path}: features without texts; name a second file with a text a line, or add a "
+                "field `target`"
+            )
+        language = wanted.target or (normalised(column) if is_language(column) else None)
+    else:
+        with InputFile(paths[1]) as file:
+            next(file.lines(), None)
+        language = _plain_language(paths[1], "target", wanted.target)
+
+    def unequal(num_items: int, num_lines: int) -> str:
+        return f"{paths[0]} has {num_items:,} items and {paths[1]} has {num_lines:,} lines; give one for each"
+
+    def pairs(files: Sequence[InputFile], _: Counter[str]) -> Iterator[Pair]:
+        rows = feature_rows(files[0])
+        if len(files) == 1:
+            both: Iterator[tuple[FeatureRow, str]] = ((row, row.target or "") for row in rows)
+        else:
+            both = _side_by_side(rows, files[1].lines(), unequal)
+        for number, (row, text) in enumerate(both, 1):
+            yield Pair(number, row.features.key, text, row.features)
+
+    return Format(Languages(None, language), pairs, "line" if len(paths) == 2 else "row", size)
+
+
+def _side_by_side(
+    sources: Iterator[AnySource], targets: Iterator[str], unequal: Callable[[int, int], str]
+) -> Iterator[tuple[AnySource, str]]:
+    """Yield each source with its target; raise an error in these words if there are more of one side."""
+    number = 0
+    for source, target in zip_longest(sources, targets):
+        if source is None or target is None:
+            break
+        yield source, target
+        number += 1
+    else:
+        return
+    num_sources = number + (source is not None) + sum(1 for _ in sources)
+    num_targets = number + (target is not None) + sum(1 for _ in targets)
+    raise UnequalError(unequal(num_sources, num_targets), num_sources, num_targets)
 
 
 def _plain_language(path: Path, side: str, wanted: str | None) -> str | None:

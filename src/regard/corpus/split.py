@@ -45,8 +45,9 @@ def split_off(readings: Sequence[Reading], num_pairs: int, seed: int) -> Split:
 
 
 def _keys(pair: Pair) -> set[int]:
-    """Return a number for each side, of its letters if it has any."""
-    return {_key(0, normalize(pair.source)), _key(1, normalize(pair.target))}
+    """Return a number for each side, of its letters if it has any; different features may have one text."""
+    source = _key(0, normalize(pair.source))
+    return {source} if pair.features is not None else {source, _key(1, normalize(pair.target))}
 
 
 def _key(side: int, text: str) -> int:

@@ -4,7 +4,8 @@ A store is a folder:
 
 | file                                  | holds                                                     |
 |---------------------------------------|-----------------------------------------------------------|
-| `source.ids`, `target.ids`            | all ids end to end, 16 or 32 bits each, no special ids    |
+| `source.ids`, `target.ids`            | all ids end to end, 16 or 32 bits each, no special ids;   |
+|                                       | of features their vectors, 32 bits a number               |
 | `source.offsets`, `target.offsets`    | where each sentence starts, 64 bits; one more at the end  |
 | `lines`                               | the line of the corpus each pair came from, 64 bits       |
 | `links.ids`, `links.offsets`          | if pairs are aligned: place in the source, in the target, |
@@ -21,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,10 +61,13 @@ def build_store(
     tokenizers: TokenizerPair,
     folder: Path,
     *,
+    feature_size: int | None = None,
     num_threads: int | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> "Store":
     """Write all pairs as ids into a new folder, whole or not at all, and open it.
+
+    With a `feature_size` the sources are feature vectors of so many numbers.
 
     One thread reads and writes, the others tokenise (SentencePiece works outside Python, so they run at
     the same time); memory does not grow with the corpus.
@@ -72,7 +76,9 @@ def build_store(
 
     def encode(chunk: list[Pair]) -> _EncodedChunk:
         return _EncodedChunk(
-            _encode(tokenizers.source, [tokenizers.clean_source(pair.source) for pair in chunk]),
+            _encode(tokenizers.source, [tokenizers.clean_source(pair.source) for pair in chunk])
+            if feature_size is None
+            else Ragged.of([pair.features.vectors_SF for pair in chunk if pair.features is not None]),
             _encode(tokenizers.target, [tokenizers.clean_target(pair.target) for pair in chunk]),
             np.array([pair.line for pair in chunk], np.int64),
         )
@@ -91,7 +97,9 @@ def build_store(
         meta = {
             "format": FORMAT,
             "num_pairs": num_pairs,
-            "source": {"num_ids": source.num_ids, "bits": 8 * _width(tokenizers.source)().itemsize},
+            "source": {"num_ids": source.num_ids, "bits": 8 * _width(tokenizers.source)().itemsize}
+            if feature_size is None
+            else {"num_ids": source.num_ids, "bits": 32, "feature_size": feature_size},
             "target": {"num_ids": target.num_ids, "bits": 8 * _width(tokenizers.target)().itemsize},
             "tokenizers": [tokenizers.source.sha256, tokenizers.target.sha256],
         }
@@ -152,6 +160,8 @@ class Store:
             shapes = {
                 side: (int(meta[side]["bits"]), int(meta[side]["num_ids"])) for side in ("source", "target")
             }
+            size = meta["source"].get("feature_size")
+            self.feature_size = None if size is None else int(size)
         except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
             raise CorpusError(
                 f"{folder}: not a store of regard ({error!r}); prepare the corpus again"
@@ -159,10 +169,11 @@ class Store:
         self._maps: list[mmap.mmap] = []
         sides = {}
         for side, (bits, num_ids) in shapes.items():
-            width = np.dtype(f"<u{bits // 8}")
-            self._check_size(f"{side}.ids", num_ids * width.itemsize)
+            columns = self.feature_size if side == "source" else None
+            width: np.dtype[Any] = np.dtype(f"<u{bits // 8}" if columns is None else "<f4")
+            self._check_size(f"{side}.ids", num_ids * width.itemsize * (columns or 1))
             offsets = self._map(f"{side}.offsets", np.dtype("<u8"), self.num_pairs + 1)
-            sides[side] = Side(_FileReader(folder / f"{side}.ids"), width, offsets)
+            sides[side] = Side(_FileReader(folder / f"{side}.ids"), width, offsets, columns)
         self.source, self.target = sides["source"], sides["target"]
         self._lines = self._map("lines", np.dtype("<u8"), self.num_pairs)
         self.links: Side | None = None
@@ -228,25 +239,35 @@ class _FileReader:
 
 
 class Side:
-    """The sentences of one language, or other rows of numbers."""
+    """The sentences of one language, or other rows of numbers; features have so many `columns`."""
 
     def __init__(
-        self, ids: _FileReader, width: np.dtype[np.unsignedinteger], offsets: NDArray[np.unsignedinteger]
+        self,
+        ids: _FileReader,
+        width: np.dtype[Any],
+        offsets: NDArray[np.unsignedinteger],
+        columns: int | None = None,
     ) -> None:
         self._ids = ids
         self._width = width
         self._offsets = offsets
+        self._columns = columns
+
+    def num_tokens(self, pairs_B: Ids) -> Ids:
+        """Return how many tokens a model reads of each sentence: `</s>` follows ids, but no features."""
+        return self.lengths(pairs_B) + (self._columns is None)
 
     def lengths(self, pairs_B: Ids) -> Ids:
-        """Return the number of ids of each sentence."""
+        """Return the number of ids of each sentence, or of feature vectors."""
         return (self._offsets[pairs_B + 1] - self._offsets[pairs_B]).astype(np.int64)
 
     def fetch(self, pairs_B: Ids) -> Ragged:
-        """Return the ids of these sentences."""
-        size = self._width.itemsize
+        """Return the ids of these sentences, or their feature vectors."""
+        size = self._width.itemsize * (self._columns or 1)
         starts, lengths_B = self._offsets[pairs_B].tolist(), self.lengths(pairs_B)
         rows = (
             self._ids.read(start * size, length * size)
             for start, length in zip(starts, lengths_B.tolist(), strict=True)
         )
-        return Ragged(np.frombuffer(b"".join(rows), self._width), lengths_B)
+        flat = np.frombuffer(b"".join(rows), self._width)
+        return Ragged(flat if self._columns is None else flat.reshape(-1, self._columns), lengths_B)

@@ -21,6 +21,8 @@ def output_paths(out: Path, corpus: Corpus) -> list[Path]:
     `clean` gives `clean.fr` and `clean.en`; `clean.gz` gives `clean.fr.gz` and `clean.en.gz`.
     Raises OutputError if one of them exists, so that nobody's corpus is overwritten.
     """
+    if corpus.feature_size is not None:
+        raise OutputError(f"{out}: a clean copy of feature vectors cannot be written; leave --clean out")
     plain = without_compression(out)
     if not plain.name or out.is_dir():
         raise OutputError(f"{out}: is a folder; add a file name, such as {out / 'clean'}")

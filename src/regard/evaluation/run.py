@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from regard.contract import Features
 from regard.corpus.language_codes import Languages
 from regard.draw.heatmap import HeatMap
 from regard.errors import ConfigError, CorpusError, SourceError
@@ -100,7 +101,7 @@ def evaluate(
         bench.count(draft.name, draft.texts)
     on_progress("scoring", len(drafts), len(drafts))
     scored = _scored(drafts, bench, test, options)
-    return _with_heat_maps(scored, drafts, on_progress) if options.heat_maps else scored
+    return _with_heat_maps(scored, drafts, test, on_progress) if options.heat_maps else scored
 
 
 def names_of(paths: Sequence[str | Path]) -> list[str]:
@@ -172,7 +173,7 @@ def _translate(
     flags: list[tuple[str, ...]] = []
     num_sources = len(test.sources)
     started = time.perf_counter()
-    requests = (Request(text, search=options.search, guard=options.guard) for text in test.sources)
+    requests = (Request.of(one, search=options.search, guard=options.guard) for one in test.inputs)
     for one in translator.stream(requests):
         texts.append(one.text)
         flags.append(one.flags)
@@ -235,7 +236,7 @@ def _scored(drafts: Sequence[_Draft], bench: Bench, test: TestSet, options: Eval
 def _likelihood(name: str, translator: Translator, test: TestSet, show: Progress) -> Likelihood | None:
     """Return how likely the references are; None if not one of them fits into the model."""
     nats, num_pieces, num_characters, num_unknown, num_left_out = 0.0, 0, 0, 0, 0
-    all_pairs = list(zip(test.sources, test.references, strict=True))
+    all_pairs = list(zip(test.inputs, test.references, strict=True))
     for first in range(0, len(all_pairs), _FORCED_AT_ONCE):
         show(f"reading the references with {name}", first, len(all_pairs))
         pairs = all_pairs[first : first + _FORCED_AT_ONCE]
@@ -254,7 +255,7 @@ def _likelihood(name: str, translator: Translator, test: TestSet, show: Progress
     return Likelihood(perplexity, nats / math.log(2) / num_characters, num_pieces, num_unknown, num_left_out)
 
 
-def _forced(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[Translation | None]:
+def _forced(translator: Translator, pairs: Sequence[tuple[str | Features, str]]) -> list[Translation | None]:
     """Return each pair as the model sees it, None if it is too long for it."""
     try:
         return list(translator.force([source for source, _ in pairs], [target for _, target in pairs]))
@@ -270,7 +271,9 @@ def _told(search: Search) -> dict[str, Any]:
     return {key: value for key, value in values.items() if (key, value) != ("kind", "beam")}
 
 
-def _with_heat_maps(evaluation: Evaluation, drafts: Sequence[_Draft], show: Progress) -> Evaluation:
+def _with_heat_maps(
+    evaluation: Evaluation, drafts: Sequence[_Draft], test: TestSet, show: Progress
+) -> Evaluation:
     """Return the evaluation with pictures of the sentences worth a look."""
     rows = pictured(evaluation)
     systems = []
@@ -279,7 +282,7 @@ def _with_heat_maps(evaluation: Evaluation, drafts: Sequence[_Draft], show: Prog
         maps: dict[int, HeatMap] = {}
         said = [row for row in rows if system.texts[row].strip()]
         if draft.translator and said:
-            pairs = [(evaluation.sources[row], system.texts[row]) for row in said]
+            pairs = [(test.inputs[row], system.texts[row]) for row in said]
             for row, forced in zip(said, _forced(draft.translator, pairs), strict=True):
                 if forced is not None and forced.words:
                     maps[row] = replace(forced.heat_map, title=system.name)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from regard.contract import Features
 from regard.corpus.input_file import check_utf8, read_lines
 from regard.corpus.read import open_corpus
 from regard.errors import CorpusError, UnequalError
@@ -15,7 +16,10 @@ _SHOWN_LINES = 5
 
 @dataclass(frozen=True, slots=True)
 class TestSet:
-    """Sources and a reference for each, none of them blank; their languages where they are known."""
+    """Sources and a reference for each, none of them blank; their languages where they are known.
+
+    Sources that are features are named by their positions in `sources`.
+    """
 
     __test__ = False  # pytest takes it for a test by its name
 
@@ -23,6 +27,12 @@ class TestSet:
     references: tuple[str, ...]
     source_language: str | None = None
     target_language: str | None = None
+    features: tuple[Features, ...] = ()
+
+    @property
+    def inputs(self) -> Sequence[str | Features]:
+        """What a model is given: the sources, or their features."""
+        return self.features or self.sources
 
     @classmethod
     def of(
@@ -70,11 +80,13 @@ def read_test(
                 f"({corpus.place} {shown}{more}); take {'it' if len(blank) == 1 else 'them'} out "
                 f"of every file, the same {corpus.place} in each"
             )
+    features = tuple(pair.features for pair in pairs if pair.features is not None)
     return TestSet(
-        tuple(pair.source for pair in pairs),
+        tuple(one.text for one in features) or tuple(pair.source for pair in pairs),
         tuple(pair.target for pair in pairs),
         corpus.source_language,
         corpus.target_language,
+        features,
     )
 
 

@@ -29,6 +29,11 @@ class FeatureSource(Options):
 SourceOptions = Annotated[TokenSource | FeatureSource, Field(discriminator="kind"), named("tokens")]
 
 
+def feature_size(source: "TokenSource | FeatureSource") -> int | None:
+    """Return how many numbers each feature vector of a source has, None if it is text."""
+    return source.feature_size if isinstance(source, FeatureSource) else None
+
+
 class ContentScorer(Options):
     """The score compares the query (decoder state s) with each encoder state h."""
 

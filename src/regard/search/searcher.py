@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.alignment.reading import Reading
-from regard.contract import Engine, Ids, Ragged, make_batch
+from regard.contract import Engine, Ids, Ragged, Source, num_source_tokens, source_batch
 from regard.errors import ModelFileError
 from regard.options.search import BeamOptions, RiskOptions, SampleOptions
 from regard.search.beam import beam
@@ -33,9 +33,9 @@ Row = NDArray[np.integer]  # the ids of one sentence
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A source to search: its ids without `</s>`, and the ids its translation begins with, if any."""
+    """A source to search, ids or features, and the ids its translation begins with, if any."""
 
-    source: Row
+    source: Source
     prefix: Ids | None = None
 
 
@@ -51,7 +51,7 @@ class Searcher(Protocol):
         """Return what is found for each query, best first."""
         ...
 
-    def force(self, sources: Sequence[Row], targets: Sequence[Row]) -> list[Hypothesis]:
+    def force(self, sources: Sequence[Source], targets: Sequence[Row]) -> list[Hypothesis]:
         """Return given translations with the scores and the attention the model gives them."""
         ...
 
@@ -74,7 +74,7 @@ class StepSearcher:
     ) -> list[Found]:
         """Return what is found for each query, best first; a beam search of one query fills a tree."""
         sources = [query.source for query in queries]
-        batch = make_batch(Ragged.of(sources), None, np.arange(len(sources)))
+        batch = source_batch(sources, None, np.arange(len(sources)))
         num_source_B = batch.source_real_BS.sum(axis=1)
         limit_B = (options.max_ratio * num_source_B).astype(np.int64) + options.extra_tokens
         prefixes = None
@@ -92,7 +92,7 @@ class StepSearcher:
             )
         return found
 
-    def _found(self, task: Task, options: Search, sources: Sequence[Row], num_best: int) -> list[Found]:
+    def _found(self, task: Task, options: Search, sources: Sequence[Source], num_best: int) -> list[Found]:
         if isinstance(options, BeamOptions):
             if is_greedy(options):
                 return greedy(self.engine, task, options.length_penalty)
@@ -111,9 +111,9 @@ class StepSearcher:
         gaps = [before.score - after.score for before, after in pairwise(ranked) if before.ids != after.ids]
         return Found(tuple(ranked), min([math.inf if drawn.margin is None else drawn.margin, *gaps]))
 
-    def force(self, sources: Sequence[Row], targets: Sequence[Row]) -> list[Hypothesis]:
+    def force(self, sources: Sequence[Source], targets: Sequence[Row]) -> list[Hypothesis]:
         """Return given translations with the scores and the attention the model gives them."""
-        batch = make_batch(Ragged.of(sources), Ragged.of(targets), np.arange(len(sources)))
+        batch = source_batch(sources, Ragged.of(targets), np.arange(len(sources)))
         forced = self.engine.force(batch)
         assert batch.target_out_BT is not None
         log_prob_BT = target_log_probs(forced.logits_BTV, batch.target_out_BT)
@@ -122,7 +122,8 @@ class StepSearcher:
             log_probs = log_prob_BT[row, : len(target) + 1].tolist()
             total = math.fsum(log_probs)
             score = total / length_factor(len(log_probs), LENGTH_PENALTY)
-            looks_TS = self.reading.look(forced.attention_BTLNS[row, : len(target) + 1])[:, : len(source) + 1]
+            looks_TS = self.reading.look(forced.attention_BTLNS[row, : len(target) + 1])
+            looks_TS = looks_TS[:, : num_source_tokens(source)]
             found.append(Hypothesis(tuple(target.tolist()), total, score, tuple(log_probs), looks_TS, True))
         return found
 
@@ -149,7 +150,8 @@ def usual_rules(prefixes: Sequence[Ids] | None, no_repeat_ngram: int | None) -> 
     return tuple(rules)
 
 
-def _key(seed: int, source: Row) -> int:
+def _key(seed: int, source: Source) -> int:
     """Return the key to a source's random numbers: the same source draws the same in any batch."""
-    digest = hashlib.sha256(source.astype("<i8").tobytes() + seed.to_bytes(8, "little")).digest()
+    numbers = source.astype("<i8" if source.ndim == 1 else "<f4")
+    digest = hashlib.sha256(numbers.tobytes() + seed.to_bytes(8, "little")).digest()
     return int.from_bytes(digest[:8], "little")

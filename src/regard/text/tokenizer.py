@@ -269,13 +269,16 @@ class TokenizerPair:
     @classmethod
     def learn(
         cls,
-        sources: Sequence[str],
+        sources: Sequence[str] | None,
         targets: Sequence[str],
         options: SubwordOptions | WordOptions | CharacterOptions,
     ) -> "TokenizerPair":
-        """Learn one tokenizer from both sides, or one from each, as the options say."""
-        sources, targets = list(map(cls.clean_source, sources)), list(map(cls.clean_target, targets))
-        if options.joint:
-            tokenizer = Tokenizer.learn(chain(sources, targets), options)
+        """Learn one tokenizer from both sides, or one from each, as the options say.
+
+        Sources that are no texts are None; that of the targets then stands for both.
+        """
+        texts = [*map(cls.clean_source, sources or ())], [*map(cls.clean_target, targets)]
+        if options.joint or sources is None:
+            tokenizer = Tokenizer.learn(chain(*texts), options)
             return cls(tokenizer, tokenizer)
-        return cls(Tokenizer.learn(sources, options), Tokenizer.learn(targets, options))
+        return cls(Tokenizer.learn(texts[0], options), Tokenizer.learn(texts[1], options))

@@ -10,8 +10,7 @@ from regard.contract import Floats
 from regard.search.scores import best_ids, log_normaliser
 from regard.search.task import Hypothesis
 from regard.search.tree import Tree
-from regard.text.segment import Ids
-from regard.text.tokenizer import Tokenizer, TokenizerPair
+from regard.text.tokenizer import Tokenizer
 from regard.text.words import Span, match_pieces, words
 from regard.trace import document
 from regard.trace.document import surfaces
@@ -26,17 +25,19 @@ def pieces_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
     return [safe(tokenizer.pieces[id]) for id in ids]
 
 
-def source_section(tokenizers: TokenizerPair, text: str, ids: Ids, spans: Sequence[Span]) -> document.Source:
-    """Return what was read."""
-    text, all_ids = safe(text), (*ids.tolist(), EOS)
-    pieces = zip(pieces_of(tokenizers.source, all_ids), all_ids, surfaces(text, spans), spans, strict=True)
+def source_section(
+    text: str, read: Sequence[tuple[str, int]], spans: Sequence[Span], num_pieces: int
+) -> document.Source:
+    """Return what was read: pieces with their ids, of which the last may be `</s>`."""
+    text = safe(text)
+    pieces = zip(read, surfaces(text, spans), spans, strict=True)
     return document.Source(
         text=text,
         pieces=[
-            document.Piece(piece=piece, id=id, surface=surface, start=start, end=end)
-            for piece, id, surface, (start, end) in pieces
+            document.Piece(piece=safe(piece), id=id, surface=surface, start=start, end=end)
+            for (piece, id), surface, (start, end) in pieces
         ],
-        words=_words(text, spans, len(ids)),
+        words=_words(text, spans, num_pieces),
     )
 
 

@@ -138,6 +138,8 @@ class Asked(_Node):
     """Names or patterns of docs/models.md that were kept beside the usual ones."""
     part: int | None = None
     """Which part of the translation that `regard translate` gives; null: a plain search of the whole text."""
+    features: str | None = None
+    """What only these feature vectors have, if they are the source; `text` then names their positions."""
 
 
 class Whole(_Node):
@@ -359,9 +361,9 @@ class Document(_Node):
 
 def trace_id(model: Model, request: Asked) -> str:
     """Return the id of what this model does on this request."""
-    # Traces of the plain search keep the ids they had before there were parts.
-    plain = {"part"} if request.part is None else None
-    return hashlib.sha256(f"{model.sha256}{request.model_dump_json(exclude=plain)}".encode()).hexdigest()
+    # Traces of the plain search, and of texts, keep the ids they had before there were parts and features.
+    absent = {name for name in ("part", "features") if getattr(request, name) is None}
+    return hashlib.sha256(f"{model.sha256}{request.model_dump_json(exclude=absent)}".encode()).hexdigest()
 
 
 def perplexity(log_prob: float, num_pieces: int) -> float:

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.contract import Engine, Floats, Probe, Ragged, make_batch
+from regard.contract import Engine, Floats, Probe, Source, num_source_tokens, source_batch
 from regard.search.scores import Totals, best_ids, log_normaliser, target_log_probs
 from regard.search.task import Hypothesis
-from regard.text.segment import Ids
 from regard.trace.recorded import LEAST_LOG_PROB, batch_of
 from regard.vocabulary import BOS, PAD
 
@@ -25,7 +24,7 @@ class Only:
     log_prob_TX: Floats
 
 
-def erasure(engine: Engine[Any], source: Ids, said: Hypothesis, words: Sequence[Sequence[int]]) -> Floats:
+def erasure(engine: Engine[Any], source: Source, said: Hypothesis, words: Sequence[Sequence[int]]) -> Floats:
     """Return by how much the log-probability of each target piece changes without each source word (T, X).
 
     The pieces of a word become `<pad>`: no state passes through them and nobody can look at them. That is
@@ -43,7 +42,9 @@ def erasure(engine: Engine[Any], source: Ids, said: Hypothesis, words: Sequence[
     return change_TX
 
 
-def _log_probs(engine: Engine[Any], source: Ids, said: Hypothesis, erased: Sequence[Sequence[int]]) -> Totals:
+def _log_probs(
+    engine: Engine[Any], source: Source, said: Hypothesis, erased: Sequence[Sequence[int]]
+) -> Totals:
     """Return how likely each target piece is (X, T), each time without some source pieces."""
     batch = batch_of(source, said, len(erased))
     for row, pieces in enumerate(erased):
@@ -54,20 +55,20 @@ def _log_probs(engine: Engine[Any], source: Ids, said: Hypothesis, erased: Seque
 
 
 def only_looks(
-    engine: Engine[Any], source: Ids, said: Hypothesis, words: Sequence[Sequence[int]], cross_TLNS: Floats
+    engine: Engine[Any], source: Source, said: Hypothesis, words: Sequence[Sequence[int]], cross_TLNS: Floats
 ) -> Only:
     """Return what each step would say if it had looked at one source word only.
 
     It looks so in every layer and head; all steps before it are as they were. Within a word of several
     pieces it looks as the mean of all heads did.
     """
-    batch = make_batch(Ragged.of([source]), None, np.arange(1))
+    batch = source_batch([source], None, np.arange(1))
     mean_TS = cross_TLNS.mean(axis=(1, 2), dtype=float)
     state = engine.start(batch)
     rows = np.zeros(len(words) + 1, np.int64)
     ids, log_probs = [], []
     for step, id in enumerate([BOS, *said.ids][: len(cross_TLNS)]):
-        looks_XS = np.zeros((len(words), len(source) + 1))
+        looks_XS = np.zeros((len(words), num_source_tokens(source)))
         for word, pieces in enumerate(words):
             share = mean_TS[step, list(pieces)] + 1e-6
             looks_XS[word, list(pieces)] = share / share.sum()

@@ -18,7 +18,7 @@ from typing import Any, Unpack, cast
 import numpy as np
 
 import regard
-from regard.contract import Engine, Floats
+from regard.contract import Engine, Features, Floats, Source
 from regard.design import Design, design
 from regard.errors import ConfigError, SourceError
 from regard.loaded import Loaded
@@ -29,7 +29,6 @@ from regard.runtime.build import build_engine
 from regard.search.searcher import Query, Search, StepSearcher, is_greedy
 from regard.search.task import Hypothesis
 from regard.search.tree import Tree
-from regard.text.normalize import trace_normalize
 from regard.text.segment import Ids
 from regard.text.words import Span
 from regard.trace import document
@@ -48,12 +47,12 @@ from regard.trace.effects import erasure, only_looks
 from regard.trace.interventions import check, probe_maker
 from regard.trace.recorded import Recorded, read_again
 from regard.trace.views import Trace
-from regard.translate.guard import Said, judge, judge_alone
-from regard.translate.outcome import describe, is_foreign
+from regard.translate.outcome import describe, is_foreign, read_pieces, verdict_on
+from regard.translate.plan import whole_stretches
 from regard.translate.request import Request, SearchArguments
 from regard.translate.result import Part, Searched, Translation
 from regard.translate.translator import IN_THIS_THREAD, Translator
-from regard.vocabulary import EOS, FIRST_BYTE, NUM_RESERVED
+from regard.vocabulary import FIRST_BYTE, NUM_RESERVED
 
 MAX_PIECES = 200
 """A text, or a given translation, of more is refused: nobody could see anything in its picture."""
@@ -164,11 +163,11 @@ class Tracer:
             else None,
         )
 
-    def trace(self, text: str, **asked: Unpack[TraceArguments]) -> Trace:
+    def trace(self, text: str | Features, **asked: Unpack[TraceArguments]) -> Trace:
         """Return the trace of translating a text; of a text in several parts, of the first."""
         return self.traces(text, **asked)[0]
 
-    def traces(self, text: str, **asked: Unpack[TraceArguments]) -> list[Trace]:
+    def traces(self, text: str | Features, **asked: Unpack[TraceArguments]) -> list[Trace]:
         """Return a trace for each part that `translate` searches; nearly always one.
 
         A translation that is given, `raw` or with interventions has one part: nothing is split or tried
@@ -182,7 +181,7 @@ class Tracer:
         if isinstance(record, str):
             raise TypeError("record takes a list of names; put the one name into brackets")
         look = _Look(interventions, effects, (*record, *(self.design.gates if gates else ())))
-        request = Request(text, prefix, 1, parse("search", left))
+        request = Request.of(text, prefix=prefix, search=parse("search", left))
         if force is not None and (prefix is not None or left):
             raise ConfigError("a given translation is not searched; leave the prefix and the search out")
         if force is not None or interventions or raw:
@@ -193,8 +192,8 @@ class Tracer:
     def _plain(self, request: Request, force: str | None, look: _Look) -> _Stage:
         """Return what the model itself does with the whole text."""
         tokenizers = self.model.tokenizers
-        source = trace_normalize(request.text, fold_quotes=True)
-        (ids,) = tokenizers.source.encode_batch([source.text])
+        (stretch,) = whole_stretches(self.loaded, [request.features or request.text])
+        source, ids = stretch.source, stretch.ids
         if not len(ids):
             raise SourceError("the text is blank; give a sentence to look at")
         self._check_length("the text", ids)
@@ -202,15 +201,14 @@ class Tracer:
         if given is not None and not len(given):
             raise SourceError("the given translation is blank; leave it out to have the text translated")
         prefix = None if request.prefix is None else self._target_ids("the prefix", request.prefix)
-        spans = list(map(source.to_original, tokenizers.source.spans(ids.tolist(), source.text)))
-        end = spans[-1][1]
+        spans = [span for *_, span in read_pieces(tokenizers, source, ids)]
         asked = self._asked(request, request.search, look, None)
         if force is not None:
             forced = safe(tokenizers.clean_target(force))
             asked = asked.model_copy(update={"mode": "forced", "search": {}, "forced": forced})
         start = None if prefix is None or not len(prefix) else prefix.astype(np.int64)
         searched = Searched(source, ids, (), request.search, start)
-        return _Stage(asked, request.text, searched, [*spans, (end, end)], given)
+        return _Stage(asked, request.text, searched, spans, given)
 
     def _stages(self, translation: Translation, request: Request, look: _Look) -> list[_Stage]:
         """Return each part of a translation that was searched."""
@@ -260,7 +258,7 @@ class Tracer:
         self._check_length(what, ids)
         return ids
 
-    def _check_length(self, what: str, ids: Ids) -> None:
+    def _check_length(self, what: str, ids: Source) -> None:
         most = min(MAX_PIECES, self._engine.max_tokens or MAX_PIECES)
         if len(ids) + 1 > most:
             raise SourceError(
@@ -280,12 +278,14 @@ class Tracer:
             effects=look.effects,
             record=list(look.record),
             part=part,
+            features=None if request.features is None else request.features.key,
         )
 
     def _trace(self, stage: _Stage, look: _Look) -> Trace:
         """Return the trace of a stage."""
         ids, tokenizers = stage.searched.source_ids, self.model.tokenizers
-        check(look.interventions, self.design, pieces_of(tokenizers.source, (*ids.tolist(), EOS)))
+        read = [(piece, id) for piece, id, _ in read_pieces(tokenizers, stage.searched.source, ids)]
+        check(look.interventions, self.design, [safe(piece) for piece, _ in read])
         engine = self._engine
         if look.interventions:
             engine = Tampered(engine, probe_maker(look.interventions, self.design, whole=False))
@@ -318,7 +318,7 @@ class Tracer:
             model=self.about,
             request=stage.asked,
             whole=stage.whole,
-            source=source_section(tokenizers, stage.text, ids, stage.source_spans),
+            source=source_section(stage.text, read, stage.source_spans, len(ids)),
             target=target_section(tokenizers.target, self._answer(stage, said), said, seen),
             attentions=self._attentions(seen, look.interventions),
             states=seen.states(),
@@ -389,11 +389,8 @@ class Tracer:
 
     def _flags(self, searched: Searched, text: str, part: Part) -> list[str]:
         """Return what looks wrong with a translation."""
-        ids = searched.source_ids
-        information_S = self.model.tokenizers.source.information_V[ids]
-        source = searched.source.text
-        said = Said(source, text, ids.tolist(), information_S, searched.ids, part.attention_TS, part.complete)
-        return list((judge if self.loaded.translates else judge_alone)(said).flags)
+        source, ids = searched.source.text, searched.source_ids
+        return list(verdict_on(self.loaded, source, ids, searched.ids, text, part).flags)
 
     def _warnings(self, stage: _Stage, said: Hypothesis, *, detailed: bool) -> list[str]:
         warnings, searched, split_above = [], stage.searched, self.model.split_above
@@ -420,7 +417,7 @@ class Tracer:
         trace: Trace,
         engine: Engine[Any],
         whole: Engine[Any],
-        ids: Ids,
+        ids: Source,
         said: Hypothesis,
         cross_TLNS: Floats,
     ) -> Trace:

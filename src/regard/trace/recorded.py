@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.contract import Batch, Engine, Floats, Probe, Ragged, make_batch
+from regard.contract import Batch, Engine, Floats, Probe, Ragged, Source, source_batch
 from regard.design import Kind
 from regard.probes import Recorder, together
 from regard.search.scores import target_log_probs
 from regard.search.task import Hypothesis
-from regard.text.segment import Ids
 from regard.trace.arrays import Array
 from regard.trace.document import Attention, Head
 
@@ -31,7 +30,7 @@ def is_of_source(name: str) -> bool:
 
 
 def read_again(
-    engine: Engine[Any], ids: Ids, said: Hypothesis, probe: Probe, kept: Sequence[str]
+    engine: Engine[Any], ids: Source, said: Hypothesis, probe: Probe, kept: Sequence[str]
 ) -> "Recorded":
     """Let the engine read the source and what was said, and keep the attention and what else is named."""
     batch = batch_of(ids, said)
@@ -48,11 +47,11 @@ def read_again(
     )
 
 
-def batch_of(ids: Ids, said: Hypothesis, num_rows: int = 1) -> Batch:
+def batch_of(ids: Source, said: Hypothesis, num_rows: int = 1) -> Batch:
     """Return so many rows of a source and what was said to it: as many steps as there were in the search."""
     read = said.ids if said.complete else said.ids[:-1]  # a limit has cut it before `</s>`
     target = np.array(read, np.int64)
-    batch = make_batch(Ragged.of([ids] * num_rows), Ragged.of([target] * num_rows), np.arange(num_rows))
+    batch = source_batch([ids] * num_rows, Ragged.of([target] * num_rows), np.arange(num_rows))
     if not said.complete:
         assert batch.target_out_BT is not None
         batch.target_out_BT[:, -1] = said.ids[-1]

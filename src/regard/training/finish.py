@@ -68,8 +68,7 @@ def finish(request: TrainRequest, device: torch.device, end: dict[str, Any], sta
     options = options_of(about["config"])
     known = None if request.start is None else load_model(folder / START_FILE).reading
     best = _with_habits(load_model(folder / BEST_FILE), prepared, options, known)
-    sources = [source for source, _ in prepared.validation]
-    references = [target for _, target in prepared.validation]
+    sources, references = prepared.sources, prepared.references
     with stages() as progress:
         translations = _translator(best, device).translate(
             sources,
@@ -79,7 +78,7 @@ def finish(request: TrainRequest, device: torch.device, end: dict[str, Any], sta
     scores = score(
         [one.text for one in translations],
         references,
-        sources=sources,
+        sources=[one.source for one in translations],
         target_language=prepared.facts.target_language,
     )
     verdict = _judge(scores, end, options, prepared, began_trained=request.start is not None)
@@ -124,6 +123,8 @@ def _with_habits(
 
     What a model that it began with had found to align is `known`, and stays unless another head was taught.
     """
+    if model.options.source.kind == "features":  # without words on both sides, nothing tells what aligns
+        return replace(model, reading=known)
     engine = build_engine(model.options, model.weights)
     batches = Batches(prepared.shares, options.batch, options.seed)
     store = prepared.validation_store

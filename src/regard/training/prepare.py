@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from regard.contract import Features, num_source_tokens
 from regard.corpus.batches import Share
 from regard.corpus.clean import clean_pairs, what_to_clean
 from regard.corpus.findings import Report
@@ -40,6 +40,7 @@ _MAX_VALIDATION_PAIRS = 1000
 _MIN_VALIDATION_PAIRS = 15
 _VALIDATION_SHARE = 50  # one pair in so many, between those two
 _TOKENIZER_PAIRS = 100_000  # teach the tokenizer; more cost time and change little
+_MAX_VALIDATION_NUMBERS = 1 << 26  # of features: 256 MB
 _TOO_BROKEN = 0.5
 
 
@@ -50,6 +51,11 @@ class Material:
     corpora: tuple[tuple[Corpus, float], ...]
     validation: Corpus | None
     keep_rules: tuple[str, ...] = ()
+
+    @property
+    def feature_size(self) -> int | None:
+        """How many numbers each feature vector has, None if the sources are texts."""
+        return self.corpora[0][0].feature_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +85,23 @@ class Prepared:
 
     tokenizers: TokenizerPair
     shares: tuple[Share, ...]
-    validation: tuple[tuple[str, str], ...]
+    validation: tuple[tuple[str, str], ...]  # in the place of features stands what only they have
     validation_store: Store
     facts: Facts
     vectors: dict[Side, FoundVectors]
+
+    @property
+    def sources(self) -> list[str | Features]:
+        """The sources of the validation pairs."""
+        if self.validation_store.feature_size is None:
+            return [source for source, _ in self.validation]
+        stored = self.validation_store.source.fetch(np.arange(len(self.validation_store)))
+        return [Features(vectors_SF) for vectors_SF in stored.rows()]
+
+    @property
+    def references(self) -> list[str]:
+        """The targets of the validation pairs."""
+        return [target for _, target in self.validation]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,30 +183,22 @@ class PrepareOptions:
 
 def prepare(inspected: Inspected, folder: Path, options: PrepareOptions, progress: Progress) -> None:
     """Write all that training reads into a new folder, whole or not at all."""
-    seed, max_tokens, tokenizing = options.seed, options.max_tokens, options.tokenizing
-    material, reports = inspected.material, inspected.reports
-    readings = inspected.readings()
-    if material.validation is None:
-        num_kept = what_to_clean(reports[0], material.keep_rules).num_kept  # the first corpus is split
-        num_pairs = min(_MAX_VALIDATION_PAIRS, max(_MIN_VALIDATION_PAIRS, num_kept // _VALIDATION_SHARE))
-        split = split_off(readings, num_pairs, seed)
-    else:
-        given = (pair for pair in material.validation.pairs() if pair.source.strip() and pair.target.strip())
-        split = Split(tuple(sample_pairs(given, _MAX_VALIDATION_PAIRS, seed)), frozenset())
+    material, reports, readings = inspected.material, inspected.reports, inspected.readings()
+    size, max_tokens = material.feature_size, options.max_tokens
+    split = _split(inspected, options.seed)
     # Reading order is not shuffled away by the sample: the same pairs always teach the same tokenizer.
-    taught = sample_pairs(
-        chain.from_iterable(split.keep(read()) for read in readings), _TOKENIZER_PAIRS, seed
-    )
+    texts = (pair._replace(features=None) for read in readings for pair in split.keep(read()))
+    taught = sample_pairs(texts, _TOKENIZER_PAIRS, options.seed)
     if not taught:
         raise CorpusError(
             f"{' and '.join(reports[0].files)}: every pair shares a sentence with a validation pair; "
             "give a validation set of your own with --valid"
         )
-    if isinstance(tokenizing, TokenizerPair):
-        tokenizers = tokenizing
-    else:
+    tokenizers = options.tokenizing
+    if not isinstance(tokenizers, TokenizerPair):
         progress("learning the vocabulary", 0, 1)
-        tokenizers = TokenizerPair.learn([p.source for p in taught], [p.target for p in taught], tokenizing)
+        sources = None if size is not None else [pair.source for pair in taught]
+        tokenizers = TokenizerPair.learn(sources, [pair.target for pair in taught], tokenizers)
         progress("learning the vocabulary", 1, 1)
     vectors = look_up(options.vectors, tokenizers)
     with writing_folder(folder, "data.json") as temporary:
@@ -196,12 +207,13 @@ def prepare(inspected: Inspected, folder: Path, options: PrepareOptions, progres
         for number, (read, report) in enumerate(zip(readings, reports, strict=True)):
             shown = partial(_show_store, progress, report.num_pairs)
             place = temporary / f"train-{number}"
-            stores.append(build_store(split.keep(read()), tokenizers, place, on_progress=shown))
+            kept = split.keep(read())
+            stores.append(build_store(kept, tokenizers, place, feature_size=size, on_progress=shown))
         if options.with_links:
             stores = write_links(stores, tokenizers, max_tokens, progress)
         validation = _short(split.validation, tokenizers, max_tokens)
-        build_store(validation, tokenizers, temporary / "validation")
-        learnt = tokenizers is not tokenizing
+        build_store(validation, tokenizers, temporary / "validation", feature_size=size)
+        learnt = tokenizers is not options.tokenizing
         facts = replace(
             _facts(inspected, split, stores, len(validation), tokenizers, learnt),
             vectors=tuple(
@@ -226,22 +238,35 @@ def prepare(inspected: Inspected, folder: Path, options: PrepareOptions, progres
         (temporary / "data.json").write_text(json.dumps(data), "utf-8")
 
 
+def _split(inspected: Inspected, seed: int) -> Split:
+    """Return the pairs to validate on, and what must therefore not be trained on."""
+    material, readings = inspected.material, inspected.readings()
+    most = _MAX_VALIDATION_PAIRS
+    if material.feature_size is not None:  # those of all pairs are held in memory
+        first = next(iter(readings[0]())).features
+        assert first is not None
+        most = min(most, max(_MIN_VALIDATION_PAIRS, _MAX_VALIDATION_NUMBERS // first.vectors_SF.size))
+    if material.validation is None:
+        num_kept = what_to_clean(inspected.reports[0], material.keep_rules).num_kept  # the first is split
+        return split_off(readings, min(most, max(_MIN_VALIDATION_PAIRS, num_kept // _VALIDATION_SHARE)), seed)
+    given = (pair for pair in material.validation.pairs() if pair.source.strip() and pair.target.strip())
+    return Split(tuple(sample_pairs(given, most, seed)), frozenset())
+
+
 def _show_store(progress: Progress, num_pairs: int, num_done: int) -> None:
     progress("tokenising", num_done, num_pairs)
 
 
 def _short(pairs: Sequence[Pair], tokenizers: TokenizerPair, max_tokens: int) -> list[Pair]:
     """Return the pairs that have no more than so many tokens on either side, at least two of them."""
-    lengths = zip(
-        tokenizers.source.encode_batch([tokenizers.clean_source(pair.source) for pair in pairs]),
-        tokenizers.target.encode_batch([tokenizers.clean_target(pair.target) for pair in pairs]),
-        strict=True,
-    )
-    short = [
-        pair
-        for pair, sides in zip(pairs, lengths, strict=True)
-        if all(0 < len(side) < max_tokens for side in sides)
-    ]
+    texts = [tokenizers.clean_source(pair.source) if pair.features is None else "" for pair in pairs]
+    sources = tokenizers.source.encode_batch(texts)
+    targets = tokenizers.target.encode_batch([tokenizers.clean_target(pair.target) for pair in pairs])
+    short = []
+    for pair, ids, target in zip(pairs, sources, targets, strict=True):
+        source = ids if pair.features is None else pair.features.vectors_SF
+        if len(source) and len(target) and max(num_source_tokens(source), len(target) + 1) <= max_tokens:
+            short.append(pair)
     if len(short) < 2:
         raise CorpusError(
             f"{len(short)} of {len(pairs)} validation pairs have at most batch.max_tokens = {max_tokens} "
@@ -295,6 +320,8 @@ def _rare_share(stores: Sequence[Store], tokenizers: TokenizerPair) -> float:
         for start in range(0, len(store), 4096):
             rows = np.arange(start, min(start + 4096, len(store)))
             for count, side in zip(counts, (store.source, store.target), strict=True):
+                if side is store.source and store.feature_size is not None:
+                    continue
                 count += np.bincount(side.fetch(rows).flat.astype(np.int64), minlength=len(count))
         store.release()
     learnt = [counts[0] + counts[1]] if joint else counts

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from regard.contract import source_named
 from regard.design import design
 from regard.errors import ConfigError
 from regard.model.presets import preset
-from regard.options.model import RecurrentOptions, TransformerOptions
+from regard.options.model import FeatureSource, RecurrentOptions, TransformerOptions, feature_size
 from regard.options.parse import parse
 from regard.options.section import nearest
 from regard.options.text import BatchOptions, CharacterOptions, SubwordOptions, WordOptions
@@ -107,19 +108,30 @@ def choose_vocab_size(num_words: int) -> int:
 
 
 def effective_options(
-    preset_name: str, num_words: int, said: Mapping[str, Mapping[str, Any]], seed: int
+    preset_name: str,
+    num_words: int,
+    said: Mapping[str, Mapping[str, Any]],
+    seed: int,
+    size: int | None = None,
 ) -> RunOptions:
-    """Return all options of a run; what the user said comes last and wins."""
+    """Return all options of a run; what the user said comes last and wins.
+
+    With a `size` the sources are feature vectors of so many numbers.
+    """
     base: dict[str, Any] = {
         "tokenizer": {},
         "batch": {},
         "train": {},
         "model": preset(preset_name).model_dump(),
     }
+    if size is not None:
+        base["model"]["source"] = FeatureSource(feature_size=size).model_dump()
     values = merged(merged(base, _RECIPES[preset_name]), said)
     if values["tokenizer"].get("kind", "unigram") in ("unigram", "bpe"):
         values["tokenizer"] = {"vocab_size": choose_vocab_size(num_words)} | values["tokenizer"]
-    return options_of(values | {"seed": seed})
+    options = options_of(values | {"seed": seed})
+    _check_source(options, size)
+    return options
 
 
 def continued_options(
@@ -127,6 +139,7 @@ def continued_options(
     config: Mapping[str, Any],
     said: Mapping[str, Mapping[str, Any]],
     seed: int,
+    size: int | None = None,
 ) -> RunOptions:
     """Return the options of a run that begins with the weights of another: those of that run, more gently.
 
@@ -145,7 +158,18 @@ def continued_options(
         for key, value in before[name].items():
             if now[name].get(key) != value and key not in _FREE and not key.endswith("dropout"):
                 raise ConfigError(f"{name}.{key} is {value!r} in this model and cannot be changed; remove it")
+    _check_source(options, size)
     return options
+
+
+def _check_source(options: RunOptions, size: int | None) -> None:
+    """Raise an error if the model does not read what the corpus has."""
+    wanted = feature_size(options.model.source)
+    if wanted != size:
+        raise ConfigError(
+            f"the model reads {source_named(wanted)} (model.source) and the corpus has "
+            f"{source_named(size)}; leave one of them out"
+        )
 
 
 def options_of(values: Mapping[str, Any]) -> RunOptions:
@@ -163,13 +187,13 @@ def _check(options: RunOptions) -> None:
     model, batch = options.model, options.batch
     if options.seed < 0:
         raise ConfigError(f"seed = {options.seed} is not valid; use 0 or more")
-    if model.source.kind != "tokens":
-        raise ConfigError(f"model.source = {model.source.kind!r} cannot be trained on text; leave it out")
-    if model.tie == "all" and not options.tokenizer.joint:
+    if model.tie == "all" and not options.tokenizer.joint and model.source.kind == "tokens":
         raise ConfigError(
             "model.tie = 'all' needs one vocabulary for both languages; set tokenizer.joint = true, or "
             "model.tie = 'target'"
         )
+    if options.train.guidance and model.source.kind != "tokens":
+        raise ConfigError("train.guidance links words of both sides, and features have none; leave it out")
     if options.train.guidance:
         if not design(model).has_attention:
             raise ConfigError("train.guidance trains attention, and this model has none; remove it")

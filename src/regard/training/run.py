@@ -15,10 +15,11 @@ from typing import Any
 import torch
 
 import regard
+from regard.contract import source_named
 from regard.corpus.clean import check_rules
 from regard.corpus.language_codes import Languages, check_languages
 from regard.corpus.read import Corpus, open_corpus
-from regard.errors import CheckpointError, ConfigError, OutputError, TrainingError
+from regard.errors import CheckpointError, ConfigError, CorpusError, OutputError, TrainingError
 from regard.files import writing
 from regard.model.build import count_parameters, frozen_rows
 from regard.modelfile import ModelFile, load_model, save_model
@@ -109,7 +110,7 @@ def _train(
             # Mistakes in names and options show before anything is written or read.
             start = None if request.start is None else load_model(request.start)
             material = _open_material(request, start)
-            _, options = _chosen_options(request, start, 0)
+            _, options = _chosen_options(request, start, material, 0)
             check_vectors(request.vectors, options, start, width_is_known=_width_is_said(request))
             _check_free(request)
             stack.enter_context(locked(folder))
@@ -149,7 +150,7 @@ def _begin(request: TrainRequest, start: ModelFile | None, material: Material, s
             )
     with stages() as progress:
         inspected = inspect_material(material, progress)
-        name, options = _chosen_options(request, start, inspected.num_words)
+        name, options = _chosen_options(request, start, material, inspected.num_words)
         check_vectors(request.vectors, options, start, width_is_known=True)
         how = PrepareOptions(
             tokenizing=start.tokenizers if start else options.tokenizer,
@@ -304,8 +305,11 @@ def _width_is_said(request: TrainRequest) -> bool:
     return bool(request.preset or request.start or "hidden_size" in request.said("model"))
 
 
-def _chosen_options(request: TrainRequest, start: ModelFile | None, num_words: int) -> tuple[str, RunOptions]:
+def _chosen_options(
+    request: TrainRequest, start: ModelFile | None, material: Material, num_words: int
+) -> tuple[str, RunOptions]:
     """Return the options of a run on so many words, and the name of the preset they come from."""
+    said, seed, size = request.options, request.seed, material.feature_size
     if start is not None:
         if request.preset is not None:
             raise ConfigError(
@@ -313,11 +317,11 @@ def _chosen_options(request: TrainRequest, start: ModelFile | None, num_words: i
             )
         name = str(start.card.get("preset") or start.options.kind)
         try:
-            return name, continued_options(start.options, start.config, request.options, request.seed)
+            return name, continued_options(start.options, start.config, said, seed, size)
         except ConfigError as error:
             raise ConfigError(f"--from {request.start}: {error}") from error
     name = request.preset or choose_preset(num_words, request.said("train").get("seconds"))
-    return name, effective_options(name, num_words, request.options, request.seed)
+    return name, effective_options(name, num_words, said, seed, size)
 
 
 def _open_material(request: TrainRequest, start: ModelFile | None) -> Material:
@@ -335,11 +339,16 @@ def _open_material(request: TrainRequest, start: ModelFile | None) -> Material:
         if not 0.01 <= corpus.weight <= 1000:
             names = " ".join(map(str, corpus.paths))
             raise ConfigError(f"weight {corpus.weight} of {names} is not valid; use 0.01 to 1000")
-    return Material(
+    material = Material(
         tuple((opened(corpus.paths), corpus.weight) for corpus in request.corpora),
         opened(request.validation) if request.validation else None,
         request.keep_rules,
     )
+    for other in (*(corpus for corpus, _ in material.corpora), material.validation):
+        if other is not None and other.feature_size != material.feature_size:
+            first, here = source_named(material.feature_size), source_named(other.feature_size)
+            raise CorpusError(f"{other.paths[0]}: has {here}, where the first corpus has {first}")
+    return material
 
 
 def _check_free(request: TrainRequest) -> None:

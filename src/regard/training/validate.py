@@ -3,18 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from regard.alignment.links import entropy_of_looks
-from regard.contract import Batch, Floats
+from regard.contract import Batch, Engine, Floats
 from regard.corpus.batches import Batches, Share
 from regard.evaluation.scores import score
 from regard.loaded import Loaded
 from regard.model.build import Model, export_arrays
 from regard.model.engine import TorchEngine, batch_loss
+from regard.options.model import feature_size
 from regard.options.text import BatchOptions
 from regard.runtime.build import build_engine
 from regard.training.display import Validation
@@ -62,14 +64,14 @@ class Validator:
     def __init__(self, prepared: Prepared, options: BatchOptions, model: Model) -> None:
         self._model = model
         self._tokenizers = prepared.tokenizers
-        self._sources = [source for source, _ in prepared.validation]
-        self._references = [target for _, target in prepared.validation]
+        self._sources, self._references = prepared.sources, prepared.references
         self._language = prepared.facts.target_language
         # Room for two rows at least, of which one can be given the other's source.
         room = options.model_copy(update={"batch_tokens": max(options.batch_tokens, 2 * options.max_tokens)})
         self._batches = Batches([Share(prepared.validation_store)], room, seed=0)
         fewest, most = _PROBE_WORDS
-        fits = (n for n, source in enumerate(self._sources) if fewest <= len(source.split()) <= most)
+        lengths = (len(source.split()) for source, _ in prepared.validation)
+        fits = (n for n, length in enumerate(lengths) if fewest <= length <= most)
         self._probe = next(fits, 0)
 
     def validate(self, weights: Sequence[Tensor]) -> Validated:
@@ -81,10 +83,11 @@ class Validator:
             nll, shuffled_nll = self._losses()
             arrays = export_arrays(self._model)
             if parameters[0].is_cuda:
-                loaded = Loaded.with_engine(TorchEngine(self._model), self._tokenizers)
+                engine: Engine[Any] = TorchEngine(self._model)
             else:
                 engine = build_engine(self._model.options, arrays)
-                loaded = Loaded.with_engine(engine, self._tokenizers)
+            size = feature_size(self._model.options.source)
+            loaded = Loaded.with_engine(engine, self._tokenizers, feature_size=size)
             translator = Translator(loaded, IN_THIS_THREAD if parameters[0].is_cuda else FORKING)
             # What a model says as yet is what it says: trying again would hide how far it is.
             translations = translator.translate(self._sources, beam_size=1, guard=False)
@@ -115,7 +118,8 @@ class Validator:
 
 
 def _shuffled(batch: Batch) -> Batch:
-    return replace(batch, source_BS=np.roll(batch.source_BS, 1, axis=0))
+    features = None if batch.features_BSF is None else np.roll(batch.features_BSF, 1, axis=0)
+    return replace(batch, source_BS=np.roll(batch.source_BS, 1, axis=0), features_BSF=features)
 
 
 def _entropy(translations: Sequence[Translation]) -> float | None:

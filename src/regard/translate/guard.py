@@ -75,10 +75,10 @@ def judge(said: Said) -> Verdict:
     return Verdict((*flags, *looks.flags), bool(flags) or looks.grave, looks.near)
 
 
-def judge_alone(said: Said) -> Verdict:
+def judge_alone(text: str, ids: Sequence[int], complete: bool) -> Verdict:
     """Return what looks wrong with a target that need not say what its source says, such as a summary."""
-    flags = ["cut"] * (not said.complete) + ["loops"] * _loops(said.ids)
-    return Verdict(tuple(flags) if said.text.strip() else ("empty",), False, False)
+    flags = ["cut"] * (not complete) + ["loops"] * _loops(ids)
+    return Verdict(tuple(flags) if text.strip() else ("empty",), False, False)
 
 
 def _lost(said: Said) -> list[str]:

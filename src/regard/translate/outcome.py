@@ -7,16 +7,16 @@ from itertools import chain, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.contract import Floats
+from regard.contract import Floats, Source
 from regard.loaded import Loaded
 from regard.search.searcher import Query, Search
 from regard.search.task import Found, Hypothesis
 from regard.text.normalize import Normalized
 from regard.text.protect import items, missing
-from regard.text.segment import Ids
+from regard.text.tokenizer import TokenizerPair
 from regard.text.words import Span, match_pieces, words
 from regard.translate.edits import Edits, edited
-from regard.translate.guard import Said, hardly_seen, judge, judge_alone
+from regard.translate.guard import Said, Verdict, hardly_seen, judge, judge_alone
 from regard.translate.result import Alternative, Part, Searched, Translation
 from regard.translate.retry import Attempt, Copied, put_back
 from regard.vocabulary import EOS, NUM_RESERVED, UNK
@@ -26,10 +26,13 @@ _MOST_UNKNOWN = 0.3  # share of pieces that are single bytes in a text the model
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Source text that is searched in one go, its ids, and the ids its translation begins with, if any."""
+    """Source text that is searched in one go, its ids, and the ids its translation begins with, if any.
+
+    The text of features is the names of their positions, and in the place of ids stand their vectors.
+    """
 
     source: Normalized
-    ids: Ids
+    ids: Source
     prefix: NDArray[np.int64] | None = None
 
     @property
@@ -58,8 +61,25 @@ class Outcome:
         return "lost" not in self.wrong, -len(self.wrong), self.score
 
 
+def read_pieces(tokenizers: TokenizerPair, source: Normalized, ids: Source) -> list[tuple[str, int, Span]]:
+    """Return the pieces that the encoder reads, `</s>` last, with their ids and spans in the original.
+
+    Of features these are the positions, by name, without an end.
+    """
+    if ids.ndim == 2:
+        ends = np.cumsum([len(name) + 1 for name in source.original.split(" ")]).tolist()
+        starts = [0, *ends[:-1]]
+        spans = [(start, end - 1) for start, end in zip(starts, ends, strict=True)]
+        return [(source.original[slice(*span)], UNK, span) for span in spans]
+    read = ids.tolist()
+    spans = list(map(source.to_original, tokenizers.source.spans(read, source.text)))
+    end = spans[-1][1] if spans else 0
+    pieces = tokenizers.source.pieces
+    return [(pieces[id], id, span) for id, span in zip((*read, EOS), (*spans, (end, end)), strict=True)]
+
+
 def describe(
-    model: Loaded, source: Normalized, ids: Ids, said: Hypothesis, way: Attempt | None = None
+    model: Loaded, source: Normalized, ids: Source, said: Hypothesis, way: Attempt | None = None
 ) -> tuple[str, Part] | None:
     """Return the text of what was said, edited as the attempt asks, and where each of its pieces came from.
 
@@ -69,21 +89,20 @@ def describe(
     edits = [] if way is None else way.edits(raw)
     if edits is None:
         return None
-    read = ids.tolist()
-    source_spans = list(map(source.to_original, model.tokenizers.source.spans(read, source.text)))
-    end = source_spans[-1][1] if source_spans else 0
+    read = read_pieces(model.tokenizers, source, ids)
     attention_TS = model.reading.align(said.attention_TS)
-    if UNK in said.ids:
+    if UNK in said.ids and model.feature_size is None:
+        source_spans = [span for *_, span in read[:-1]]
         edits = [*edits, *_known(source, source_spans, said.ids, spans, attention_TS)]
     text = raw
     if edits:
         text, spans = edited(raw, edits, spans)
     if said.complete:
         spans.append((len(text), len(text)))
-    source_pieces, pieces = model.tokenizers.source.pieces, model.tokenizers.target.pieces
+    pieces = model.tokenizers.target.pieces
     return text, Part(
-        tuple(source_pieces[id] for id in (*read, EOS)),
-        (*source_spans, (end, end)),
+        tuple(piece for piece, *_ in read),
+        tuple(span for *_, span in read),
         tuple(pieces[id] for id in ((*said.ids, EOS) if said.complete else said.ids)),
         tuple(spans),
         said.log_probs,
@@ -102,17 +121,7 @@ def outcome_of(
     if described is None:
         return None
     text, part = described
-    verdict = (judge if model.translates else judge_alone)(
-        Said(
-            way.judged or source.text,
-            text,
-            ids.tolist(),
-            model.tokenizers.source.information_V[ids],
-            best.ids,
-            part.attention_TS,
-            best.complete,
-        )
-    )
+    verdict = verdict_on(model, way.judged or source.text, ids, best.ids, text, part)
     notes = [] if way.flag is None else [way.flag]
     if UNK in best.ids:
         notes.append("unknown")
@@ -136,8 +145,20 @@ def outcome_of(
     )
 
 
-def is_foreign(model: Loaded, source: str, ids: Ids) -> bool:
+def verdict_on(
+    model: Loaded, source: str, ids: Source, said: Sequence[int], text: str, part: Part
+) -> Verdict:
+    """Return what looks wrong with a text that was said to a source, given as text and as read."""
+    if not model.translates:
+        return judge_alone(text, said, part.complete)
+    information_S = model.tokenizers.source.information_V[ids]
+    return judge(Said(source, text, ids.tolist(), information_S, said, part.attention_TS, part.complete))
+
+
+def is_foreign(model: Loaded, source: str, ids: Source) -> bool:
     """Tell whether many pieces of a source are single bytes or unknown, items such as numbers aside."""
+    if ids.ndim == 2:
+        return False
     unknown = (ids >= UNK) & (ids < NUM_RESERVED)
     if np.count_nonzero(unknown) <= max(_MOST_UNKNOWN * len(ids), 3):
         return False

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from regard.contract import Features, source_named
+from regard.errors import SourceError
 from regard.loaded import Loaded
 from regard.text.normalize import Normalized, trace_normalize
 from regard.text.scripts import is_unspaced
@@ -26,6 +28,10 @@ def plan_requests(model: Loaded, requests: Sequence[Request]) -> Iterator[Plan]:
     Models learn from sentences, so each sentence is a stretch of its own. Without the guard, and for models
     that do not translate, a text is one stretch if the model can read it so.
     """
+    if model.feature_size is not None or any(request.features is not None for request in requests):
+        sources = [request.text if request.features is None else request.features for request in requests]
+        yield from (Plan([stretch]) for stretch in whole_stretches(model, sources))
+        return
     encode, longest = model.tokenizers.source.encode_batch, model.max_source
     has_spaces = not is_unspaced(model.target_language)
     texts = [request.text for request in requests]
@@ -54,6 +60,25 @@ def plan_requests(model: Loaded, requests: Sequence[Request]) -> Iterator[Plan]:
             plan.joints += [_joint("", has_spaces)] * (len(parts) - 1)
             plan.is_split = plan.is_split or len(parts) > 1
         yield plan
+
+
+def whole_stretches(model: Loaded, sources: Sequence[str | Features]) -> list[Stretch]:
+    """Return each source as one stretch, or raise an error for one that the model does not read."""
+    for number, source in enumerate(sources, 1):
+        size = source.size if isinstance(source, Features) else None
+        if size != model.feature_size:
+            raise SourceError(
+                f"source {number}: this model reads {source_named(model.feature_size)} and is given "
+                f"{source_named(size)}"
+            )
+    texts = [_whole(source) for source in sources if isinstance(source, str)]
+    ids = model.tokenizers.source.encode_batch([text.text for text in texts])
+    vectors = [one for one in sources if isinstance(one, Features)]
+    return [*map(Stretch, texts, ids), *(Stretch(_as_it_is(one.text), one.vectors_SF) for one in vectors)]
+
+
+def _as_it_is(text: str) -> Normalized:
+    return Normalized(text, text, tuple((place, place + 1) for place in range(len(text))))
 
 
 def _sentences(text: str) -> list[Normalized]:

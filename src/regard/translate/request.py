@@ -1,8 +1,9 @@
 """What can be asked for: a text, and how it is to be translated."""
 
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, Unpack
 
+from regard.contract import Features
 from regard.errors import ConfigError, SourceError
 from regard.options.search import BeamOptions
 from regard.search.searcher import Search
@@ -27,6 +28,15 @@ class SearchArguments(TypedDict, total=False):
     num_samples: int
 
 
+class RequestArguments(TypedDict, total=False):
+    """What can be asked of a source."""
+
+    prefix: str | None
+    num_best: int
+    search: Search
+    guard: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A text to translate, with its own options.
@@ -36,6 +46,8 @@ class Request:
     `num_best` asks for alternatives, `prefix` for a translation that begins so. The `guard` translates
     sentence by sentence and tries again what looks wrong; nothing is tried again for samples and for
     translations with a prefix.
+
+    A source that is no text has `features`, and as `text` the names of their positions, as `of` makes it.
     """
 
     text: str
@@ -43,6 +55,14 @@ class Request:
     num_best: int = 1
     search: Search = field(default_factory=BeamOptions)
     guard: bool = True
+    features: Features | None = None
+
+    @classmethod
+    def of(cls, source: "str | Features", **asked: Unpack["RequestArguments"]) -> "Request":
+        """Return the request of a text or of features."""
+        if isinstance(source, Features):
+            return cls(source.text, features=source, **asked)
+        return cls(source, **asked)
 
     def __post_init__(self) -> None:
         """Raise an error for what is no text, and for options that contradict each other."""

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.alignment.links import Link, hard_links, to_words
+from regard.contract import Source
 from regard.draw.heatmap import HeatMap, heat_maps_svg
 from regard.draw.labels import printable
 from regard.draw.notebook import mime_bundle
 from regard.draw.terminal import USUAL_WIDTH, heat_map_lines
 from regard.search.searcher import Search
 from regard.text.normalize import Normalized
-from regard.text.segment import Ids
 from regard.text.words import PieceWords, Span, match_pieces, words
 
 Floats = NDArray[np.float32]
@@ -34,7 +34,7 @@ class Searched:
     """How a part was found: what the model read, how it was searched, and what it said before any edit."""
 
     source: Normalized
-    source_ids: Ids
+    source_ids: Source
     ids: tuple[int, ...]
     search: Search
     prefix: NDArray[np.int64] | None

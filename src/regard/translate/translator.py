@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, Unpack
 
+from regard.contract import Features
 from regard.errors import ConfigError, SourceError
 from regard.loaded import Loaded
 from regard.modelfile import ModelFile
@@ -16,8 +17,8 @@ from regard.options.parse import parse
 from regard.parallel import Pool
 from regard.search.searcher import Search, Searcher
 from regard.search.task import Found
-from regard.text.normalize import trace_normalize
 from regard.translate.outcome import describe
+from regard.translate.plan import whole_stretches
 from regard.translate.queue import Batch, Job, Queue
 from regard.translate.request import Request, SearchArguments
 from regard.translate.result import Translation
@@ -95,7 +96,7 @@ class Translator:
 
     def translate(
         self,
-        texts: Sequence[str | Request],
+        texts: Sequence[str | Features | Request],
         *,
         num_best: int = 1,
         prefixes: Sequence[str | None] | None = None,
@@ -121,7 +122,7 @@ class Translator:
 
     def stream(
         self,
-        texts: Iterable[str | Request],
+        texts: Iterable[str | Features | Request],
         *,
         num_best: int = 1,
         guard: bool = True,
@@ -185,7 +186,11 @@ class Translator:
         return self._make_pool(work, much=num_tokens > self.limits.much_tokens)
 
     def force(
-        self, sources: Sequence[str], targets: Sequence[str], *, numbers: Sequence[int] | None = None
+        self,
+        sources: Sequence[str | Features],
+        targets: Sequence[str],
+        *,
+        numbers: Sequence[int] | None = None,
     ) -> list[Translation]:
         """Return given translations with the probability of each word and where it came from.
 
@@ -196,16 +201,13 @@ class Translator:
         if len(sources) != len(targets):
             raise SourceError(f"{len(sources)} sources and {len(targets)} translations; give one for each")
         model, tokenizers = self.model, self.model.tokenizers
-        read = [trace_normalize(text, fold_quotes=True) for text in sources]
-        source_ids = tokenizers.source.encode_batch([one.text for one in read])
+        read = whole_stretches(model, sources)
         target_ids = tokenizers.target.encode_batch(list(map(tokenizers.clean_target, targets)))
-        lengths = [
-            max(len(source), len(target)) for source, target in zip(source_ids, target_ids, strict=True)
-        ]
+        lengths = [max(len(one.ids), len(target)) for one, target in zip(read, target_ids, strict=True)]
         counted = range(1, len(sources) + 1) if numbers is None else numbers
         longest = model.searcher.max_tokens
-        for number, source, length in zip(counted, source_ids, lengths, strict=True):
-            if not len(source):
+        for number, one, length in zip(counted, read, lengths, strict=True):
+            if not len(one.ids):
                 raise SourceError(f"source {number} is blank; leave such pairs out")
             if longest is not None and length >= longest:
                 raise SourceError(
@@ -214,12 +216,14 @@ class Translator:
                 )
         forced: dict[int, Translation] = {}
         for places in _batches(lengths, _FORCE_TOKENS):
-            said = model.searcher.force([source_ids[n] for n in places], [target_ids[n] for n in places])
-            for number, one in zip(places, said, strict=True):
-                described = describe(model, read[number], source_ids[number], one)
+            said = model.searcher.force([read[n].ids for n in places], [target_ids[n] for n in places])
+            for number, hypothesis in zip(places, said, strict=True):
+                stretch = read[number]
+                described = describe(model, stretch.source, stretch.ids, hypothesis)
                 assert described is not None
                 text, part = described
-                forced[number] = Translation(sources[number], text, one.score, one.log_prob, (part,))
+                log_prob, source = hypothesis.log_prob, stretch.source.original
+                forced[number] = Translation(source, text, hypothesis.score, log_prob, (part,))
         return [forced[number] for number in range(len(read))]
 
 
@@ -229,14 +233,14 @@ def search_job(searcher: Searcher, job: Job) -> list[Found]:
 
 
 def _requests(
-    texts: Iterable[str | Request], num_best: int, guard: bool, search: Search
+    texts: Iterable[str | Features | Request], num_best: int, guard: bool, search: Search
 ) -> Iterator[Request]:
     for number, text in enumerate(texts, 1):
         if isinstance(text, Request):
             yield text
             continue
         try:
-            yield Request(text, None, num_best, search, guard)
+            yield Request.of(text, num_best=num_best, search=search, guard=guard)
         except (TypeError, SourceError) as error:
             raise type(error)(f"text {number}: {error}") from None
 
@@ -252,7 +256,7 @@ def _window(requests: Iterator[tuple[int, Request]], limits: Limits) -> list[tup
     num_characters = 0
     for number, request in requests:
         window.append((number, request))
-        num_characters += len(request.text)
+        num_characters += len(request.text) if request.features is None else request.features.vectors_SF.size
         if len(window) == limits.window_texts or num_characters >= limits.window_characters:
             break
     return window
