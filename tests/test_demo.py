@@ -23,8 +23,8 @@ def test_every_part_is_shown_a_page_written_and_the_model_learns(package, call):
     assert len(heads) == 3
     for text in demo.SENTENCES:
         assert text.split()[0] in out and text.split()[-1] in out
-    num_right = int(re.search(r"Of 200 new sentences it has (\d+) word for word \(BLEU", out)[1])
-    aer = float(re.search(r"alignment error rate is (0\.\d+):", out)[1])
+    num_right = int(re.search(r"It translates (\d+) of 200 new sentences word for word \(BLEU", out)[1])
+    aer = float(re.search(r"alignment error rate is (0\.\d+), against", out)[1])
     assert num_right >= 160 and aer <= 0.25 and "its attention has become the alignment." in out
     for part in ("Without attention", "With attention"):  # a short sentence and the long one
         lines = out.split(part)[1].split("\n\n")[0].splitlines()

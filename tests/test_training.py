@@ -726,7 +726,7 @@ def test_the_command_takes_several_corpora_a_validation_set_and_a_configuration(
         (["--keep", "nubers"], "'nubers' is not a rule"),
         (["--also", "a.fr", "a.en", "0"], "weight 0.0 of a.fr a.en"),
         (["--set", "tokenizer.joint=false"], "model.tie = 'all' needs one vocabulary"),
-        (["--set", "model.source=features"], "cannot be trained on text"),
+        (["--set", "model.source=features"], "the corpus has text; leave one of them out"),
         (
             ["--set", "model.positions.kind=learned", "--set", "batch.max_tokens=500"],
             "set batch.max_tokens = 256",
