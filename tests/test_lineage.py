@@ -289,7 +289,7 @@ def test_the_summary_says_what_the_numbers_show_and_no_more():
         language: " ".join(" ".join([one.text, *one.items]) for one in summary(planted(), language))
         for language in ("en", "ko")
     }
-    assert "Equal time is not equal updates" in said["en"] and "the most were 52" in said["en"]
+    assert "Equal time is not an equal number of updates" in said["en"] and "the most (52)" in said["en"]
     assert "better, by more than chance explains" in said["en"]
     assert "the interval includes zero" in said["en"]
     assert "Every design with attention keeps more" in said["en"]
@@ -302,7 +302,7 @@ def test_nothing_is_claimed_of_lengths_that_were_not_tested():
     found = planted()
     without = Lineage(found.budget, found.rungs[:1], (), found.evaluation, None, found.sentence, True, 30, 0)
     said = " ".join(one.text for one in summary(without, "en"))
-    assert "cannot be said" in said and "One design was" in said and "set aside" in said and "--gold" in said
+    assert "cannot show" in said and "One design was" in said and "set aside" in said and "--gold" in said
 
 
 def page(found, language):
@@ -461,7 +461,7 @@ def test_a_rung_that_ended_early_is_named():
         language: summary(replace(found, rungs=(short, *found.rungs[1:])), language)[0].text
         for language in ("en", "ko")
     }
-    assert "ended before that: Fixed vector (Sutskever 2014)." in told["en"]
+    assert "stopped improving: Fixed vector (Sutskever 2014)." in told["en"]
     assert "그 전에 학습을 마친 모델: 고정 벡터 (Sutskever 2014)." in told["ko"]
     assert "ended before" not in summary(found, "en")[0].text
 

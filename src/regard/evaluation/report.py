@@ -128,7 +128,7 @@ def _scores(evaluation: Evaluation) -> Table:
         ("system", *columns),
         tuple(rows),
         f"{compared}; {len(evaluation.sources):,} sentences; in brackets or below: 95 % intervals by "
-        f"bootstrap, {evaluation.num_resamples:,} resamples. TER counts edits: less is better."
+        f"bootstrap, {evaluation.num_resamples:,} resamples. TER counts edits: lower is better."
         + ("" if evaluation.guard else " Models bare: nothing is tried again, no long source is split."),
     )
 
@@ -186,15 +186,15 @@ def _by_flag(evaluation: Evaluation) -> Table:
     return Table(
         ("system", "flag", "sentences", "BLEU"),
         tuple(rows),
-        "A translation may have several flags; any: all that have one. docs/translating.md explains them.",
+        "A translation may have several flags; any: those with at least one (see docs/translating.md).",
         num_words=2,
     )
 
 
 def _models(evaluation: Evaluation) -> Table:
     notes = [
-        "Perplexity is that of the references, for each piece: only models of one vocabulary can be compared "
-        "by it, all by bits for each character. Words are those of the sources."
+        "Perplexity is per piece of the references and compares only models with the same vocabulary; "
+        "bits per character compare all models. Words are counted in the sources."
     ]
     rows = []
     for system in evaluation.systems:
