@@ -417,7 +417,7 @@ def test_a_training_judges_itself_and_keeps_the_verdict(corpus, tmp_path):
 def test_too_few_updates_are_told_after_a_hundred(corpus, tmp_path):
     request = request_for(corpus, tmp_path / "m.regard", steps=104, valid_steps=200)
     _, display = run(request)
-    (told,) = [note for note in display.notes if "too few updates are to be expected" in note]
+    (told,) = [note for note in display.notes if "probably too few updates" in note]
     assert "the run makes 104" in told and "--from fr-en" in told
     log = (request.folder / "log.jsonl").read_text()
     assert '"kind": "finding", "step": 100' in log

@@ -37,21 +37,21 @@ def test_a_run_with_few_updates_is_not_usable_yet_and_says_why():
     verdict = judge(MANUALS)
     assert verdict.level == "not usable yet"
     assert verdict.why == (
-        "BLEU 0.7 on validation after only 109 updates, and 50% of the time went on preparation"
+        "BLEU 0.7 on validation after only 109 updates, and 50% of the time was preparation"
     )
-    assert verdict.next == "use `--from en-fr` with another --out: it begins with a trained model"
+    assert verdict.next == "start from a trained model: use `--from en-fr` with another --out"
 
 
 def test_without_a_bundled_model_the_time_is_told():
     """1,891 updates more at 180 s for 109 are 52.04 minutes; with the 6 minutes so far 58.04."""
     verdict = judge(replace(MANUALS, direction=Direction("en", "de")))
-    assert verdict.next == "about 53 minutes more: the same command with --time 59m goes on"
+    assert verdict.next == "train for about 53 more minutes: run the same command with --time 59m"
 
 
 def test_a_run_by_updates_is_told_how_many():
     pace = replace(MANUALS.pace, timed=False)
     verdict = judge(replace(MANUALS, pace=pace, direction=Direction(None, None)))
-    assert verdict.next == "the same command with --steps 2000"
+    assert verdict.next == "run the same command with --steps 2000"
 
 
 def test_levels_of_real_runs():

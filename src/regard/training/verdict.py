@@ -53,12 +53,12 @@ class Pace:
         """Return how the same command makes enough updates, or twice as many."""
         enough = _ENOUGH_UPDATES if self.num_updates < _ENOUGH_UPDATES else 2 * self.num_updates
         if not self.timed:
-            return f"the same command with --steps {enough}"
+            return f"run the same command with --steps {enough}"
         one_update = (self.seconds - self.prepared_seconds) / max(1, self.num_updates)
         more = (enough - self.num_updates) * one_update
         return (
-            f"about {_minutes(more)} minutes more: the same command with "
-            f"--time {_minutes(self.seconds + more)}m goes on"
+            f"train for about {_minutes(more)} more minutes: run the same command with "
+            f"--time {_minutes(self.seconds + more)}m"
         )
 
 
@@ -106,8 +106,8 @@ def foresee(pace: Pace, total_updates: int, direction: Direction) -> Finding | N
         return None
     fitting = "the time is enough for about" if pace.timed else "the run makes"
     return Finding(
-        f"too few updates are to be expected: {fitting} {total_updates:,}, and fewer than {_FEW_UPDATES:,} "
-        "seldom give a usable model",
+        f"probably too few updates: {fitting} {total_updates:,}, and fewer than {_FEW_UPDATES:,} rarely "
+        "give a usable model",
         _from(direction) or pace.longer(),
     )
 
@@ -115,11 +115,11 @@ def foresee(pace: Pace, total_updates: int, direction: Direction) -> Finding | N
 def _why(outcome: Outcome) -> str:
     pace, bleu = outcome.pace, f"BLEU {outcome.bleu:.1f} on validation"
     if outcome.ignores_source:
-        return f"{bleu}, and the source hardly changes what it says after {pace.num_updates:,} updates"
+        return f"{bleu}, and the source hardly changes the output after {pace.num_updates:,} updates"
     if outcome.stopped_improving:
         return f"{bleu}, and it no longer improved on {outcome.num_pairs:,} pairs"
     share = pace.prepared_seconds / max(1e-9, pace.seconds)
-    long = f", and {share:.0%} of the time went on preparation" if share >= _LONG_PREPARATION else ""
+    long = f", and {share:.0%} of the time was preparation" if share >= _LONG_PREPARATION else ""
     return f"{bleu} after only {pace.num_updates:,} updates{long if pace.timed else ''}"
 
 
@@ -127,13 +127,13 @@ def _advice(outcome: Outcome) -> str:
     if begin := _from(outcome.direction):
         return begin
     if outcome.stopped_improving or outcome.num_pairs < SMALL_PAIRS:
-        return "add more pairs, such as `--also other.tmx`, with another --out"
+        return "add more pairs with `--also other.tmx` and another --out"
     return outcome.pace.longer()
 
 
 def _from(direction: Direction) -> str | None:
     model = direction.bundled_model
-    return f"use `--from {model}` with another --out: it begins with a trained model" if model else None
+    return f"start from a trained model: use `--from {model}` with another --out" if model else None
 
 
 def _plain(language: str | None) -> str:
