@@ -401,9 +401,9 @@ def test_gold_of_a_line_a_link_is_read(tmp_path):
         ("0-0\n0-0 3-1\n", 0, "line 2: '3-1' is out of range: the sentences have 3 and 2 words"),
         ("0-0\n0-2\n", 0, "line 2: '0-2' is out of range"),
         ("0-0\n", 0, "has 1 lines for 2 sentence pairs"),
-        ("0-0\n0-0\n0-0\n", 0, "line 3: '0-0' is of sentence 3, and there are 2"),
+        ("0-0\n0-0\n0-0\n", 0, "line 3: '0-0' refers to sentence 3, and there are 2"),
         ("1 1 1 S\n1 2 2 X\n", 1, "line 2: '1 2 2 X' is not a gold link; write sentence"),
-        ("1 1 1 S\n9 1 1 S\n", 1, "is of sentence 9, and there are 2"),
+        ("1 1 1 S\n9 1 1 S\n", 1, "refers to sentence 9, and there are 2"),
         ("1 1 1 S\n", 1, "has 1 sentences for 2 sentence pairs"),
     ],
 )
@@ -455,5 +455,5 @@ def test_an_interval_holds_the_rate_and_comes_from_the_seed():
 
 
 def test_links_of_other_sentences_are_not_scored():
-    with pytest.raises(CorpusError, match="links of 2 sentences against gold of 1"):
+    with pytest.raises(CorpusError, match="links of 2 sentences and a gold alignment of 1"):
         score_links([set(), set()], [gold_links(set(), set())])

@@ -305,7 +305,7 @@ def test_a_glossary_needs_nothing_but_pairs(call, folder, tmp_path, words, left_
     more = [] if words == ["model"] else words
     files = [folder / "a.fr", folder / "a.en"]
     code, _, err = call(*model, *files, "--glossary", tmp_path / "terms.tsv", *more)
-    assert code == 2 and f"leave {left_out} out" in err and not list(tmp_path.iterdir())
+    assert code == 2 and f"remove {left_out}" in err and not list(tmp_path.iterdir())
 
 
 def test_a_pair_too_long_is_named_by_its_line():

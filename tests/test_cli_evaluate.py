@@ -167,7 +167,7 @@ def test_a_folder_of_somebody_else_is_never_replaced(call, force):
     Path("report/report.json").write_text('{"format": "something else"}')
     before = everything()
     code, _, err = call("test.fr", "test.en", "--given", "theirs.en", "--report", "report", *force)
-    assert code == 2 and "no report of ours" in err and everything() == before
+    assert code == 2 and "not a report of regard" in err and everything() == before
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_folder_of_somebody_else_is_never_replaced(call, force):
         ([GOLDEN, "test.fr", "test.en", "--force"], "--report"),
         ([GOLDEN, "test.fr", "test.en", "--json", "folder"], "is a folder"),
         ([GOLDEN, "test.fr", "test.en", "--json", "test.en"], "is read by this command"),
-        ([GOLDEN, "test.fr", "test.en", "--report", "test.en"], "no report of ours"),
+        ([GOLDEN, "test.fr", "test.en", "--report", "test.en"], "not a report of regard"),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_written(call, arguments, message):

@@ -348,7 +348,7 @@ def test_two_models_translate_together(call, other_weights):
 
 def test_models_of_different_vocabularies_do_not(call, other_vocabulary):
     code, out, err = call("translate", GOLDEN, "--with", other_vocabulary, "il pleut.")
-    assert (code, out) == (2, b"") and "different vocabularies" in err and err.count("\n") == 1
+    assert (code, out) == (2, b"") and "the same vocabulary" in err and err.count("\n") == 1
 
 
 # Mistakes.

@@ -520,13 +520,13 @@ def test_a_report_folder_appears_whole_and_is_replaced_only_when_asked(found, tm
     write_report(found, folder, "one")
     assert sorted(one.name for one in folder.iterdir()) == ["report.html", "report.json", "report.md"]
     assert json.loads((folder / "report.json").read_text())["format"] == "regard-evaluation/1"
-    with pytest.raises(OutputError, match="holds a report already"):
+    with pytest.raises(OutputError, match="contains a report"):
         write_report(found, folder, "two")
     assert "two" not in (folder / "report.md").read_text().splitlines()[0]
     write_report(found, folder, "two", replace=True)
     assert (folder / "report.md").read_text().splitlines()[0] == "# two"
     (folder / "mine.txt").write_text("work")
-    with pytest.raises(OutputError, match="no report of ours"):
+    with pytest.raises(OutputError, match="not a report of regard"):
         write_report(found, folder, "three", replace=True)
     assert (folder / "mine.txt").read_text() == "work"
     assert [one.name for one in tmp_path.iterdir()] == ["report"]

@@ -145,7 +145,10 @@ def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path):
     (tmp_path / "thesis" / "chapter.txt").write_text("years of work")
     (tmp_path / "file").write_text("mine")
     for name in ("thesis", "file"):
-        with pytest.raises(OutputError, match="not ours to replace"), writing_folder(tmp_path / name, "mark"):
+        with (
+            pytest.raises(OutputError, match="was not written by regard"),
+            writing_folder(tmp_path / name, "mark"),
+        ):
             pass
     assert (tmp_path / "thesis" / "chapter.txt").read_text() == "years of work"
     (tmp_path / "empty").mkdir()

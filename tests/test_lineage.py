@@ -136,13 +136,13 @@ def test_every_rung_has_the_same_budget_options_and_seed(corpus, tmp_path):
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({"seconds_each": 1.0, "steps_each": 1}, "one of them"),
+        ({"seconds_each": 1.0, "steps_each": 1}, "either a time or"),
         ({"steps_each": 1, "options": {"train": {"steps": 3}}}, "--steps"),
         (
             {"steps_each": 1, "options": {"model": {"attention": {"kind": "none"}}}},
-            "what the rungs differ in",
+            "is different in each design",
         ),
-        ({"steps_each": 1, "options": {"model": {"num_haeds": 2}}}, "rung sutskever"),
+        ({"steps_each": 1, "options": {"model": {"num_haeds": 2}}}, "design sutskever"),
     ],
 )
 def test_options_that_make_no_ladder_are_refused(corpus, tmp_path, said, told):

@@ -262,7 +262,7 @@ def test_the_alternatives_of_a_beam_are_likelier_than_all_else_that_can_be_said(
 def test_more_alternatives_than_the_beam_is_wide_are_refused():
     translator = translator_of(SMALL["regard-rnn"])
     for num_best in (0, 4):
-        with pytest.raises(ConfigError, match=f"num_best = {num_best} .*size of the beam"):
+        with pytest.raises(ConfigError, match=f"num_best = {num_best} .*beam size"):
             translator.translate(["abc"], num_best=num_best, beam_size=3)
     assert len(translator.translate(["abc"], num_best=3, beam_size=3)) == 1
 

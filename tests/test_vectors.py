@@ -264,7 +264,7 @@ def test_a_binary_value_that_is_not_finite_is_named(write, value):
 
 def test_a_header_that_promises_too_much_is_told_the_right_number(write):
     message = fault(write("a.vec", "2000 2\nle 1 2\nchat 1 2\n"))
-    assert message.startswith(" line 1 promises 2,000 words but the file ends after 2; fetch it again")
+    assert message.startswith(" line 1 promises 2,000 words but the file ends after 2; download it again")
     assert message.endswith("make line 1 '2 2'")
     assert fault(write("a.vec", "5 2")).startswith(" line 1 promises 5 words but the file ends after 0;")
 

@@ -229,9 +229,7 @@ def writing_folder(path: Path, mark: str) -> Iterator[Path]:
     of ours, or if it is empty; anything else is somebody's work.
     """
     if path.exists() and not (path / mark).is_file() and not (path.is_dir() and not any(path.iterdir())):
-        raise OutputError(
-            f"{path}: exists and is not ours to replace; choose another name or remove it first"
-        )
+        raise OutputError(f"{path}: exists and was not written by regard; choose another name, or remove it")
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = _beside(path)

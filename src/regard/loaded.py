@@ -47,8 +47,8 @@ class Loaded:
         first = models[0]
         if any(model.tokenizers.sha256 != first.tokenizers.sha256 for model in models):
             raise ModelFileError(
-                "models of different vocabularies cannot translate together; train them on the same files, "
-                "with other seeds"
+                "an ensemble needs models with the same vocabulary; train them on the same files with "
+                "different seeds"
             )
         engines = [build_engine(model.options, model.weights) for model in models]
         return cls.with_engine(

@@ -199,7 +199,9 @@ def _check_reading(path: Path, model: ModelFile) -> None:
     """Raise an error if the model has no such layer and head as are to be read."""
     reading, (layers, heads) = model.reading, design(model.options).size("cross")
     if reading and not (reading.layer in range(layers) and reading.head in (None, *range(heads))):
-        raise ModelFileError(f"{path}: the model has no layer and head as in {reading}; save it again")
+        raise ModelFileError(
+            f"{path}: the model does not have the layer and head of {reading}; save it again"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +298,7 @@ def _check_finite(path: Path, model: ModelFile) -> None:
     for name, weight in model.weights.items():
         if not np.isfinite(weight).all():
             raise ModelFileError(
-                f"{path}: weight {name!r} holds what is not a number; save it again from its training"
+                f"{path}: weight {name!r} has values that are not finite; save it again from its training"
             )
 
 

@@ -129,7 +129,7 @@ def _forced(
         (part,) = next(said).parts
         if not part.attention_TS.shape[1]:
             raise ConfigError(
-                "this model has no attention to align by; take another, or none at all: the statistical one"
+                "this model has no attention; use another model, or no model for the statistical aligner"
             )
         # In the text that was given: what a translation says for an unknown word is another one.
         clean = trace_normalize(target)

@@ -91,10 +91,10 @@ def _check_gold(where: str, sentence: int, link: Link, lengths: Sequence[tuple[i
         raise CorpusError(f"{where} has a number 0 where counting starts at 1")
     if lengths is None:
         if sentence >= _MAX_GOLD_SENTENCES:
-            raise CorpusError(f"{where} is of a sentence beyond {_MAX_GOLD_SENTENCES:,}")
+            raise CorpusError(f"{where} refers to a sentence beyond {_MAX_GOLD_SENTENCES:,}")
         return
     if sentence >= len(lengths):
-        raise CorpusError(f"{where} is of sentence {sentence + 1:,}, and there are {len(lengths):,}")
+        raise CorpusError(f"{where} refers to sentence {sentence + 1:,}, and there are {len(lengths):,}")
     num_source, num_target = lengths[sentence]
     if link[0] >= num_source or link[1] >= num_target:
         raise CorpusError(
@@ -155,7 +155,7 @@ def _tally(found: Sequence[Collection[Link]], gold: Sequence[GoldLinks]) -> NDAr
     """Return for each sentence how many links found are sure, are possible, are there; how many are sure."""
     if len(found) != len(gold):
         raise CorpusError(
-            f"links of {len(found):,} sentences against gold of {len(gold):,}; give the same ones"
+            f"links of {len(found):,} sentences and a gold alignment of {len(gold):,}; use the same sentences"
         )
     rows = [
         (len(one.sure & links), len((one.possible | one.sure) & links), len(links), len(one.sure))

@@ -162,9 +162,7 @@ def _refuse_useless_flags(options: argparse.Namespace, model: Path | None) -> No
     others = ("back", "how", "given", "gold", "jsonl", "out", "draw", "svg")
     said = next((f"--{name}" for name in others if getattr(options, name) not in (None, False)), None)
     if model or said:
-        raise ConfigError(
-            f"--glossary is made by the statistical aligner alone; leave {said or 'the model'} out"
-        )
+        raise ConfigError(f"--glossary uses only the statistical aligner; remove {said or 'the model'}")
 
 
 def _translators(model: Path | None, back: Path | None, pairs: "PairFiles") -> "list[Translator]":

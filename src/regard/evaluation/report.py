@@ -27,12 +27,10 @@ def check_folder(folder: Path, replace: bool) -> None:
     is_whole = folder.is_dir() and {one.name for one in folder.iterdir()} <= {_PAGE, _MARKDOWN, JSON}
     if folder.is_symlink() or not is_whole or not holds_report(folder, FORMAT):
         raise OutputError(
-            f"{folder}: exists and is no report of ours; choose another name or remove it first"
+            f"{folder}: exists and is not a report of regard; choose another name, or remove it"
         )
     if not replace:
-        raise OutputError(
-            f"{folder}: holds a report already; choose another name, or replace it with --force"
-        )
+        raise OutputError(f"{folder}: contains a report; choose another name, or replace it with --force")
 
 
 def write_report(evaluation: Evaluation, folder: Path, title: str, replace: bool = False) -> None:

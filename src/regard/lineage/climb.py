@@ -57,21 +57,21 @@ class Plan:
     def check(self, ladder: Sequence[Rung]) -> None:
         """Raise an error for options that a rung cannot have, before the first of them is trained."""
         if os.environ.get("WORLD_SIZE", "1") != "1":
-            raise ConfigError("the ladder is trained by one process; leave torchrun out")
+            raise ConfigError("regard lineage runs in one process; do not use torchrun")
         if (self.seconds_each is None) == (self.steps_each is None):
-            raise ConfigError("give the ladder a time or a number of updates, one of them")
+            raise ConfigError("give either a time or a number of updates")
         for key in ("seconds", "steps"):
             if key in self.options.get("train", {}):
-                raise ConfigError(f"train.{key} is the same for all rungs; give --time or --steps")
+                raise ConfigError(f"train.{key} is the same for all designs; use --time or --steps")
         for key in _IDEAS:
             if key in self.options.get("model", {}):
-                raise ConfigError(f"model.{key} is what the rungs differ in; leave it out")
+                raise ConfigError(f"model.{key} is different in each design; remove it")
         for rung in ladder:
             request = self.request_of(rung)
             try:
                 effective_options(rung.preset, 0, request.options, self.seed)
             except ConfigError as error:
-                raise ConfigError(f"rung {rung.name}: {error}") from error
+                raise ConfigError(f"design {rung.name}: {error}") from error
             self._check_run(request)
 
     def _check_run(self, request: TrainRequest) -> None:
@@ -90,8 +90,8 @@ class Plan:
             if (then is None) != (now is None) or (then is not None and now is not None and then > now):
                 raise ConfigError(
                     f"{request.folder} was trained for {_told(had)} and the others would have "
-                    f"{_told({'seconds': self.seconds_each, 'steps': self.steps_each})}; give all rungs as "
-                    "much, or choose another --report"
+                    f"{_told({'seconds': self.seconds_each, 'steps': self.steps_each})}; give all designs "
+                    "the same, or choose another --report"
                 )
 
 
@@ -109,7 +109,7 @@ def climb(
     for place, rung in enumerate(ladder, 1):
         display = open_display(rung)
         try:
-            display.note(f"rung {place} of {len(ladder)}: {rung.name}, {rung.title['en']}")
+            display.note(f"design {place} of {len(ladder)}: {rung.name}, {rung.title['en']}")
             trained = train(plan.request_of(rung), display, stages)
         finally:
             display.close()

@@ -94,7 +94,7 @@ def rungs(names: str | None) -> tuple[Rung, ...]:
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     for name in wanted:
         if name not in known:
-            raise ConfigError(f"there is no rung {name!r}; {nearest(name, known)}")
+            raise ConfigError(f"there is no design {name!r}; {nearest(name, known)}")
     if not wanted:
-        raise ConfigError(f"name one rung or more: {', '.join(known)}")
+        raise ConfigError(f"name one design or more: {', '.join(known)}")
     return tuple(rung for rung in LADDER if rung.name in wanted)

@@ -50,8 +50,8 @@ def check_folder(folder: Path) -> None:
         foreign = [one.name for one in folder.iterdir() if one.name in known - {MODELS}]
     if foreign:
         raise OutputError(
-            f"{folder}: holds {min(foreign)!r}, which is no part of a ladder; choose another folder for the "
-            "report, or move that away"
+            f"{folder}: holds {min(foreign)!r}, which is not part of a lineage report; choose another "
+            "folder, or move that file"
         )
 
 

@@ -51,9 +51,7 @@ class LineageOptions:
 
     def __post_init__(self) -> None:
         if self.sentence is not None and not self.sentence.strip():
-            raise ConfigError(
-                "the sentence to show is blank; write one in the source language, or leave it out"
-            )
+            raise ConfigError("the sentence is blank; give one in the source language, or remove it")
         if self.seconds is not None and not self.seconds > 0:
             raise ConfigError(f"{self.seconds:g} seconds are not enough for training; give more time")
 

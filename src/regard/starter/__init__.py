@@ -40,7 +40,7 @@ def names_model(word: str) -> bool:
     if close and "-" in word:
         raise ModelFileError(
             f"there is no model {word!r}; did you mean {close[0]!r}? "
-            "A text so like a name can come by standard input"
+            "To translate it as a text, use standard input"
         )
     return False
 

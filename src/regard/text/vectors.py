@@ -121,7 +121,7 @@ def vectors_for(path: Path, tokenizer: Tokenizer) -> Vectors:
     if num_words < file.num_promised:
         raise CorpusError(
             f"{path}: line 1 promises {file.num_promised:,} words but the file ends after {num_words:,}; "
-            f"fetch it again or, if it was shortened on purpose, make line 1 '{num_words} {file.vector_size}'"
+            f"download it again or, if you shortened it, make line 1 '{num_words} {file.vector_size}'"
         )
     if num_words == 0:
         raise CorpusError(f"{path}: contains no word; check how it was written")
@@ -308,7 +308,7 @@ def _blocks(path: Path) -> Generator[bytes, None, None]:
                 block = stream.read(_BLOCK_BYTES)
             except READ_ERRORS as error:
                 raise CorpusError(
-                    f"{path}: cannot be read ({error}); fetch it again or correct its ending"
+                    f"{path}: cannot be read ({error}); download it again, or correct its ending"
                 ) from error
             if not block:
                 return

@@ -73,6 +73,4 @@ class Request:
                 raise SourceError(f"a {what} must not have NUL characters; was it read as UTF-16?")
         widest = self.search.beam_size if isinstance(self.search, BeamOptions) else None
         if self.num_best < 1 or (widest is not None and self.num_best > widest):
-            raise ConfigError(
-                f"num_best = {self.num_best} is not valid; ask for 1 up to the size of the beam"
-            )
+            raise ConfigError(f"num_best = {self.num_best} is not valid; use 1 up to the beam size")

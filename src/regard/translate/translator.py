@@ -211,7 +211,7 @@ class Translator:
                 raise SourceError(f"source {number} is blank; leave such pairs out")
             if longest is not None and length >= longest:
                 raise SourceError(
-                    f"pair {number} has {length + 1:,} tokens and this model reads no more than "
+                    f"pair {number} has {length + 1:,} tokens, and this model reads at most "
                     f"{longest:,}; shorten it"
                 )
         forced: dict[int, Translation] = {}
