@@ -25,8 +25,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from regard.cli.progress import progress
 from regard.cli.settings import read_time
-from regard.draw.progress import progress
 from regard.files import writing
 from regard.lineage.climb import Plan, climb
 from regard.lineage.ladder import LADDER, rungs

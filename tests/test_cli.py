@@ -14,9 +14,9 @@ import pytest
 
 import regard
 from regard.cli import run
+from regard.cli.progress import progress
 from regard.corpus.inspect import inspect
 from regard.corpus.read import open_corpus
-from regard.draw.progress import progress
 from regard.files import writing
 
 COMMAND = [sys.executable, "-m", "regard"]

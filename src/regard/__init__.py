@@ -167,9 +167,7 @@ def train(
     from regard.training import load_torch
 
     load_torch()
-    from contextlib import nullcontext
-
-    from regard.progress import unshown
+    from regard.progress import unshown_stages
     from regard.training.display import log_display
     from regard.training.request import CorpusFiles, TrainRequest
     from regard.training.run import train as run
@@ -184,7 +182,7 @@ def train(
         device=device,
         start=None if start is None else Path(start),
     )
-    trained = run(request, log_display(), lambda: nullcontext(unshown))
+    trained = run(request, log_display(), unshown_stages)
     if trained is None:
         raise RegardError("regard.train is for one process; under torchrun use `regard train`")
     return trained

@@ -1,7 +1,7 @@
 """How far long work has come: the work calls a `Progress`, and a terminal, a page or nobody shows it."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 
@@ -18,3 +18,8 @@ Stages = Callable[[], AbstractContextManager[Progress]]
 
 def unshown(stage: str, done: int, total: int, /) -> None:
     """Show nothing."""
+
+
+def unshown_stages() -> AbstractContextManager[Progress]:
+    """Open a `Progress` that shows nothing."""
+    return nullcontext(unshown)

@@ -9,8 +9,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from regard.cli.progress import progress
 from regard.cli.settings import add_gold_format, read_gold_format
-from regard.draw.progress import progress
 from regard.errors import ConfigError
 from regard.files import refuse_to_replace, writing
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
+from regard.cli.progress import progress
 from regard.cli.settings import add_colour, read_colour
-from regard.draw.progress import progress
 from regard.errors import MissingExtraError, ModelFileError
 from regard.files import writing
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from regard.cli.progress import progress
 from regard.cli.settings import add_search, read_search
-from regard.draw.progress import progress
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:

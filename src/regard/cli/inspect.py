@@ -5,8 +5,8 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from regard.cli.progress import progress
 from regard.cli.settings import add_languages
-from regard.draw.progress import progress
 
 NAME = "inspect"
 HELP = "check a corpus: sizes, problems with line numbers, a clean copy"

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from regard.cli.progress import progress
 from regard.cli.settings import (
     add_corpus,
     add_gold_format,
@@ -94,7 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
         sections=sections,
     )
     try:
-        found = lineage(arguments.files, arguments.report, options)
+        found = lineage(
+            arguments.files, arguments.report, options, display=lambda rung: open_display(), stages=progress
+        )
     except Stopped as stopped:
         display = open_display()
         display.note(str(stopped))

@@ -6,8 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.cli.progress import progress
 from regard.cli.settings import add_corpus, add_machine, put_setting, read_setting, read_time
-from regard.draw.progress import progress
 from regard.errors import ConfigError
 from regard.training import load_torch
 from regard.training.request import CorpusFiles, TrainRequest, VectorFiles

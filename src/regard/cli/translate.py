@@ -17,8 +17,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from regard.cli.progress import progress
 from regard.cli.settings import add_search, feature_file, read_search
-from regard.draw.progress import progress
 from regard.errors import ConfigError, CorpusError, SourceError
 from regard.files import (
     READ_ERRORS,

@@ -8,7 +8,6 @@ from typing import Any, Literal
 from regard.alignment.gold import read_gold
 from regard.corpus.language_codes import Languages, check_languages
 from regard.corpus.read import open_corpus
-from regard.draw.progress import progress
 from regard.errors import ConfigError
 from regard.evaluation.resample import NUM_RESAMPLES, NUM_TRIALS
 from regard.evaluation.testset import TestSet, read_test
@@ -17,10 +16,10 @@ from regard.lineage.document import Budget, Lineage
 from regard.lineage.ladder import Rung, rungs
 from regard.lineage.measure import Gold, Measuring, TrainedRung, measure
 from regard.lineage.report import MODELS, check_folder
-from regard.progress import Stages
+from regard.progress import Stages, unshown_stages
 from regard.text.words import Cut, cut_words
 from regard.training.device import choose_device
-from regard.training.display import Display, open_display
+from regard.training.display import Display, log_display
 from regard.training.prepare import Prepared, load_prepared
 from regard.training.request import CorpusFiles
 
@@ -76,8 +75,8 @@ def lineage(
     folder: str | Path,
     options: LineageOptions,
     *,
-    display: Callable[[Rung], Display] = lambda rung: open_display(),
-    stages: Stages = progress,
+    display: Callable[[Rung], Display] = lambda rung: log_display(),
+    stages: Stages = unshown_stages,
 ) -> Lineage:
     """Train the rungs of the ladder, or go on with them, and return how well each translates.
 
