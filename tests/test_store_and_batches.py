@@ -263,7 +263,7 @@ def test_stores_of_different_tokenizers_are_not_mixed(store, tokenizers, tmp_pat
 
 def test_a_folder_of_something_else_is_never_replaced_by_a_store(tokenizers, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work")
-    with pytest.raises(OutputError, match="not ours"):
+    with pytest.raises(OutputError, match="not written by regard"):
         build_store(PAIRS[:10], tokenizers, tmp_path)
     assert (tmp_path / "thesis.txt").exists()
 
