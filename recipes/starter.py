@@ -15,6 +15,7 @@ time, to try it all out.
 | `fr-en-rnn` | GRU with Bahdanau's attention, 128 wide, taught to align in its second stage | 30 + 40 min |
 | `fr-en-fixed` | the same without attention: one vector for the whole sentence | 30 + 40 min |
 | `fr-en-luong` | LSTM with Luong's attention (general score, input feeding), 192 wide, taught to align | 45 + 90 min |
+| `fr-en-wide` | LSTM with Luong's attention, 256 wide, 12,000 pieces, elided words cut off, more text; not bundled yet | 110 min |
 | `ko-en` | as `fr-en-rnn`, in one stage; a demonstration of small data | 40 min |
 
 They learn in stages: first from a mix with much parliament, the Transformers then from one with more everyday sentences and the
@@ -24,7 +25,9 @@ at a time, each on one core (`OMP_NUM_THREADS=1`).
 
 import argparse
 import gzip
+import random
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -41,6 +44,7 @@ from regard.translate.translator import Translator
 
 PACKAGE = Path(__file__).parent.parent / "src" / "regard" / "starter"
 EUROPARL_WORDS = 50
+SEED = 29
 NUM_COMPARED = 2  # test sets on which the packed model is compared with the one not packed
 VOCABULARY = "--set tokenizer.vocab_size=8000"
 TRANSFORMER = f"--preset regard-small {VOCABULARY} --set train.guidance=0.1"
@@ -53,6 +57,13 @@ LUONG = (
     "--set model.embedding_size=128 --set model.attention=step-then-attend "
     "--set model.attention.scorer=general --set model.readout=linear --set model.dropout=0.1 "
     "--set train.optimiser.rate=0.002 --set train.guidance=0.2"
+)
+# More pieces, elided words cut off, wider: the second generation.
+WIDER = (
+    LUONG.replace("vocab_size=8000", "vocab_size=12000 --set tokenizer.elisions=true")
+    .replace("hidden_size=192", "hidden_size=256")
+    .replace("embedding_size=128", "embedding_size=256")
+    .replace("model.dropout=0.1", "model.dropout=0")
 )
 TAUGHT = "--set train.optimiser.rate=0.002 --set train.guidance=0.5"
 # A model that translates what it has learnt from little better than new text has no use for dropout.
@@ -78,6 +89,21 @@ BROAD = {
         ("manuals", 0.1),
         ("named", 0.5),
         (f"typed-{source}", 0.5),
+    )
+    for source in ("fr", "en")
+}
+WIDE = {
+    source: (
+        ("tatoeba", 1.0),
+        ("europarl-all", 0.25),
+        ("manuals", 0.15),
+        ("prose", 0.5),
+        ("technical", 0.05),
+        ("named", 0.3),
+        (f"typed-{source}", 0.3),
+        (f"careless-{source}", 0.4),
+        ("numbered", 0.5),
+        ("phrases", 1.0),
     )
     for source in ("fr", "en")
 }
@@ -143,6 +169,7 @@ RECIPES = (
             Stage(90, f"{SETTLED_RECURRENT} --set train.guidance=0.3", (*BROAD["fr"], ("phrases", 1.0))),
         ),
     ),
+    Recipe("fr-en-wide", "fr", "en", (Stage(110, WIDER, WIDE["fr"]),)),
     Recipe("ko-en", "ko", "en", (Stage(40, f"{RECURRENT} --set train.guidance=0.1", KOREAN),)),
 )
 
@@ -157,6 +184,22 @@ class Home:
     limits: str
 
 
+MORE_CREDITS = (
+    "MDN Web Docs by Mozilla Contributors, CC BY-SA 2.5",
+    "Contains information licensed under the Open Government Licence - Canada (Department of Justice Canada)",
+    ".NET documentation, Microsoft and contributors, CC BY 4.0",
+    "PHP Manual, the PHP Documentation Group, CC BY 3.0",
+    "Godot Engine documentation, Juan Linietsky, Ariel Manzur and the Godot community, CC BY 3.0",
+    "ethereum.org contributors, MIT",
+    "React documentation, Meta Platforms and contributors, CC BY 4.0",
+    "Kubernetes website, The Kubernetes Authors, CC BY 4.0",
+    "Hugging Face course contributors, Apache-2.0",
+    "The Programming Historian, authors and translators of each lesson, CC BY 4.0",
+    "Free Software Foundation Europe and its translators, CC BY-SA 4.0",
+    "LearnOSM, HOT, CC0",
+    "tldr-pages team and contributors, CC BY 4.0",
+    "Cataclysm: Dark Days Ahead contributors and translators, CC BY-SA 3.0",
+)
 OWN_PHRASES = "A phrase book of our own, in recipes/, Apache-2.0"
 SMALL = "A small model, trained for half an hour to five hours on one core"
 FRENCH = Home(
@@ -290,6 +333,88 @@ def named(data: Path) -> Pairs:
         yield tuple(re.sub(r"\bTom\b", name, side) for side in (french, english))
 
 
+PROSE = ("fsfe", "cataclysm-dda", "learnosm", "programming-historian", "ethereum-org", "canada-laws")
+TECHNICAL = (
+    "mdn",
+    "dotnet-docs",
+    "php-manual",
+    "godot-docs",
+    "react-dev",
+    "kubernetes-docs",
+    "hf-course",
+    "tldr-pages",
+)
+
+
+def more(data: Path, names: Sequence[str], language: str = "fr") -> Pairs:
+    """Yield the pairs of these sets of the folder `more`, whose tables have English last; long ones are left out."""
+    for name in names:
+        for other, english in table(data / "more" / f"{name}.{language}-en.tsv.gz", english_first=False):
+            if max(len(other.split()), len(english.split())) <= EUROPARL_WORDS:
+                yield other, english
+
+
+def careless(data: Path, place: int) -> Pairs:
+    """Yield pairs with the side at this place as it is often typed: without accents, in one case, with slips.
+
+    A text in capitals has a translation in capitals; everything else is translated as if it were well typed.
+    """
+    chance = random.Random(SEED)
+    some = chain(
+        islice(tatoeba(data), 1, None, 6),
+        islice(europarl(data, None), 1, None, 12),
+        islice(more(data, PROSE), 1, None, 6),
+    )
+    for pair in some:
+        text, other = pair[place], pair[1 - place]
+        kind = chance.choices(("accents", "lower", "both", "capitals", "slip"), (4, 2, 2, 1, 2))[0]
+        if kind in ("accents", "both"):
+            text = "".join(
+                sign for sign in unicodedata.normalize("NFD", text) if not unicodedata.combining(sign)
+            )
+        if kind in ("lower", "both"):
+            text = text.lower()
+        if kind == "capitals":
+            text, other = text.upper(), other.upper()
+        if kind == "slip":
+            text = slipped(text, chance)
+        yield (text, other) if place == 0 else (other, text)
+
+
+def slipped(text: str, chance: random.Random) -> str:
+    """Return the text with a letter left out, doubled or changed with the next, in a word of five letters or more."""
+    places = [
+        place
+        for found in re.finditer(r"[^\W\d_]{5,}", text)
+        for place in range(found.start() + 1, found.end() - 1)
+    ]
+    if not places:
+        return text
+    place = chance.choice(places)
+    before, here, after = text[:place], text[place : place + 2], text[place + 2 :]
+    return before + chance.choice((here[1:], here[0] + here, here[::-1])) + after
+
+
+NUMBER = re.compile(r"(?<![\w.,])\d{1,6}(?![\w.,]*\d)")
+
+
+def numbered(data: Path) -> Pairs:
+    """Yield pairs with the same numbers on both sides, each with other numbers: they are to be copied."""
+    chance = random.Random(SEED)
+    for pair in chain(tatoeba(data), islice(europarl(data, None), 0, None, 3), more(data, PROSE)):
+        numbers = [sorted(NUMBER.findall(side)) for side in pair]
+        if numbers[0] and numbers[0] == numbers[1]:
+            new = {
+                old: str(chance.randrange(10 ** len(old) // 10, 10 ** (len(old) + 1))) for old in numbers[0]
+            }
+            french, english = (NUMBER.sub(partial(look_up, new), side) for side in pair)
+            yield french, english
+
+
+def look_up(new: Mapping[str, str], found: re.Match[str]) -> str:
+    return new[found[0]]
+
+
 def manuals(data: Path) -> Pairs:
     for path in sorted((data / "manuals").glob("*.en-fr.tsv.gz")):
         yield from table(path)
@@ -315,6 +440,11 @@ CORPORA: Mapping[str, Callable[[Path], Pairs]] = {
     "named": named,
     "typed-fr": partial(typed, place=0),
     "typed-en": partial(typed, place=1),
+    "careless-fr": partial(careless, place=0),
+    "careless-en": partial(careless, place=1),
+    "numbered": numbered,
+    "prose": partial(more, names=PROSE),
+    "technical": partial(more, names=TECHNICAL),
     "phrases": lambda data: phrases("fr"),
     "ko-phrases": lambda data: phrases("ko"),
     "manuals": manuals,
@@ -335,11 +465,11 @@ def two_files(other: Path, english: Path) -> Pairs:
             yield pair[0].rstrip("\n"), pair[1].rstrip("\n")
 
 
-def table(path: Path) -> Pairs:
+def table(path: Path, english_first: bool = True) -> Pairs:
     with gzip.open(path, "rt", encoding="utf-8") as file:
         for line in file:
-            english, _, other = line.rstrip("\n").partition("\t")
-            yield other, english
+            first, _, second = line.rstrip("\n").partition("\t")
+            yield (second, first) if english_first else (first, second)
 
 
 def write(paths: Sequence[Path], pairs: Pairs) -> None:
@@ -379,11 +509,16 @@ def pack(recipe: Recipe, data: Path, runs: Path) -> Path:
                 flush=True,
             )
         tests[name] = asdict(found)
-    learns_phrases = any("phrases" in name for stage in recipe.stages for name, _ in stage.corpora)
+    learnt = {name for stage in recipe.stages for name, _ in stage.corpora}
+    credits = (
+        *home.credits,
+        *(MORE_CREDITS if learnt & {"prose", "technical"} else ()),
+        *((OWN_PHRASES,) if any("phrases" in name for name in learnt) else ()),
+    )
     card = model.card | {
         "name": recipe.name,
         "tests": tests,
-        "credits": (*home.credits, OWN_PHRASES) if learns_phrases else home.credits,
+        "credits": credits,
         "limits": home.limits,
         "recipe": f"python recipes/starter.py DATA --runs RUNS --only {recipe.name} --install",
         "packed": "a byte for a weight, a scale for each row",

@@ -19,6 +19,7 @@ SENTENCES = [text for pair in read_sample(600) for text in (pair.source, pair.ta
 OPTIONS = {
     "unigram": SubwordOptions(kind="unigram", vocab_size=700),
     "bpe": SubwordOptions(kind="bpe", vocab_size=700),
+    "elisions": SubwordOptions(vocab_size=700, elisions=True),
     "word": WordOptions(vocab_size=400),
     "word-unk": WordOptions(vocab_size=400, unknown="unk"),
     "character": CharacterOptions(vocab_size=300),
@@ -42,6 +43,7 @@ any_text = st.one_of(
     st.text(),
     st.text(alphabet=st.characters(exclude_categories=())),  # lone surrogates too
     st.text(alphabet=f"ab ▁{SPACE}\u0301\u1112\u1161\u11ab한'’\n\t\u00a0\u200b\u2028😀\ud83d"),
+    st.text(alphabet="lquLQ' ’a1é_\n"),
     st.sampled_from(SENTENCES),
 )
 
@@ -169,7 +171,28 @@ def test_learning_twice_gives_the_same_tokenizer(tokenizers, name):
     assert Tokenizer.learn(SENTENCES, OPTIONS[name]).sha256 == tokenizers[name].sha256
 
 
-@pytest.mark.parametrize("name", ["unigram", "bpe"])
+def test_after_an_elided_word_the_next_has_the_pieces_it_has_elsewhere(tokenizers):
+    for text in ("l'étudiant", "L’étudiant", "qu'étudiant", "lorsqu'étudiant"):
+        encoding = tokenizers["elisions"].encode(text)
+        rest = tokenizers["elisions"].encode("étudiant").pieces
+        assert encoding.pieces[-len(rest) :] == rest and encoding.spans[-1][1] == len(text)
+        assert encoding.spans[-len(rest)][0] == len(text) - len("étudiant")
+    joined = tokenizers["unigram"].encode("l'étudiant").pieces
+    assert joined[-1][0] != SPACE  # without the option it has pieces of its own
+    alone = tokenizers["elisions"].encode("don't l'1 all'x").pieces
+    assert sum(piece[0] == SPACE for piece in alone) == 3
+
+
+@given(text=any_text)
+def test_the_spans_of_decoded_pieces_lie_where_the_text_was_encoded(tokenizers, text):
+    for name in ("unigram", "elisions"):
+        tokenizer = tokenizers[name]
+        encoding = tokenizer.encode(text)
+        decoded, spans = tokenizer.decode_spans(encoding.ids)
+        assert decoded == text and tuple(spans) == encoding.spans
+
+
+@pytest.mark.parametrize("name", ["unigram", "bpe", "elisions"])
 def test_sampled_segmentations_vary_decode_to_the_same_text_and_repeat_with_the_seed(tokenizers, name):
     tokenizer = tokenizers[name]
     texts = [*SENTENCES[:50], f"{SPACE} a\ud800b"]

@@ -19,6 +19,9 @@ class SubwordOptions(Options):
     """Vocabulary size, including the reserved ids; a small corpus may give fewer pieces."""
     joint: bool = True
     """One vocabulary for both languages, or one for each."""
+    elisions: bool = False
+    """Begin a new word after an elided one, as in *l'espagnol* or *qu'elle*: the rest then has the pieces
+    that it has elsewhere."""
 
 
 class WordOptions(Options):

@@ -3,10 +3,11 @@
 import hashlib
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, count, groupby
+from itertools import chain, count, groupby, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,9 @@ FORMAT = "regard-tokenizer/1"
 # Characters that must not reach a segmenter, and travel as bytes: the sign that stands for a space,
 # lone surrogates (which have no UTF-8), and line feeds (a table is stored one piece a line).
 _RAW = re.compile(f"[{SPACE}\ud800-\udfff\n]")
+
+# An elided word, the spaces after it (mostly none), and the letter that follows.
+_ELISION = re.compile(r"(?<!\w)(?:[cdjlmnst]|[^\W\d_]{0,8}qu)['’]( *)(?=[^\W\d_])", re.IGNORECASE)
 
 _BYTE_INFORMATION = 0.5  # a character that travels as bytes has two to four of them
 
@@ -57,6 +61,7 @@ class Tokenizer:
         self.options = options
         self.pieces = segmenter.pieces
         self._segmenter = segmenter
+        self._opens = isinstance(options, SubwordOptions) and options.elisions
         reserved = [b""] * FIRST_BYTE + [bytes([byte]) for byte in range(256)]
         reserved[UNK] = UNKNOWN.encode()
         self._surfaces = reserved + [
@@ -68,8 +73,10 @@ class Tokenizer:
         cls, texts: Iterable[str], options: SubwordOptions | WordOptions | CharacterOptions
     ) -> "Tokenizer":
         """Learn a tokenizer from (normalised) sentences."""
-        marked = (" " + _RAW.sub("", text) for text in texts if text)
+        marked: Iterable[str] = (" " + _RAW.sub("", text) for text in texts if text)
         if isinstance(options, SubwordOptions):
+            if options.elisions:
+                marked = map(_open, marked)
             return cls(options, SubwordSegmenter.learn(marked, options))
         return cls(options, TableSegmenter.learn(marked, options))
 
@@ -120,15 +127,15 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids without `<pad>`, `<s>` and `</s>`; bytes that form no character become �."""
-        surface = b"".join(map(self._surfaces.__getitem__, ids))
-        return surface.decode("utf-8", _errors(surface)).removeprefix(" ")
+        text, _ = self._surface(ids)
+        return _close(text)[0] if self._opens else text
 
     def decode_spans(self, ids: Sequence[int]) -> tuple[str, list[Span]]:
         """Return the text of ids, and which of its characters each id gave; some, like `</s>`, give none.
 
         As in `encode`, the space before a word is in no span, and all bytes of a character have its span.
         """
-        text, errors = self.decode(ids), _errors(b"".join(map(self._surfaces.__getitem__, ids)))
+        text, errors = self._surface(ids)
         spans: list[Span] = []
         place = -1 if ids and self._surfaces[ids[0]][:1] == b" " else 0
         for is_byte, run in groupby(ids, lambda one: FIRST_BYTE <= one < NUM_RESERVED):
@@ -150,11 +157,16 @@ class Tokenizer:
                     start += 1
                 spans.append((max(start, 0), max(end, 0)))
                 place = end
-        return text, spans
+        if not self._opens:
+            return text, spans
+        text, removed = _close(text)
+        return text, _without(spans, removed)
 
     def to_bytes(self) -> bytes:
         """Return the whole tokenizer as bytes: a line of JSON, then the segmenter."""
-        header = {"format": FORMAT, "options": self.options.model_dump()}
+        # Without the option the bytes, and so the hash, are those of versions that did not know it.
+        options = self.options.model_dump(exclude=None if self._opens else {"elisions"})
+        header = {"format": FORMAT, "options": options}
         return json.dumps(header).encode() + b"\n" + self._segmenter.to_bytes()
 
     @classmethod
@@ -184,8 +196,16 @@ class Tokenizer:
         """The hash of the whole tokenizer: equal hashes give equal ids."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
+    def _surface(self, ids: Iterable[int]) -> tuple[str, str]:
+        """Return the text of ids with its elided words still apart, and how its bytes are decoded."""
+        surface = b"".join(map(self._surfaces.__getitem__, ids))
+        errors = _errors(surface)
+        return surface.decode("utf-8", errors).removeprefix(" "), errors
+
     def _whole(self, texts: Sequence[str], segment: Callable[[list[str]], list[Ids]]) -> list[Ids]:
         """Cut texts with `segment`, sending the characters it must not see around it as bytes."""
+        if self._opens:
+            texts = list(map(_open, texts))
         if not _holds_raw("".join(texts)):
             return segment([" " + text if text else "" for text in texts])
         parts = [_RAW.split(" " + text) if text else [""] for text in texts]
@@ -201,6 +221,12 @@ class Tokenizer:
 
     def spans(self, ids: Sequence[int], text: str) -> list[Span]:
         """Return the characters each piece covers, by walking over the text beside the pieces."""
+        if self._opens:
+            opened = _open(text)
+            return _without(self._walk(ids, opened), _close(opened)[1])
+        return self._walk(ids, text)
+
+    def _walk(self, ids: Sequence[int], text: str) -> list[Span]:
         spans: list[Span] = []
         place = -1  # of the space put in front of the text
         missing = 0  # bytes still to come of the character at `place`
@@ -227,6 +253,23 @@ def _errors(surface: bytes) -> str:
     except UnicodeDecodeError:
         return "replace"
     return "surrogatepass"
+
+
+def _open(text: str) -> str:
+    """Put one more space behind every elided word."""
+    return _ELISION.sub(r"\g<0> ", text) if "'" in text or "’" in text else text
+
+
+def _close(text: str) -> tuple[str, list[int]]:
+    """Take one space away behind every elided word, if there is one; return the text and where they were."""
+    removed = [found.end() - 1 for found in _ELISION.finditer(text) if found[1]]
+    ends = [-1, *removed, len(text)]
+    return "".join(text[start + 1 : end] for start, end in pairwise(ends)), removed
+
+
+def _without(spans: list[Span], removed: list[int]) -> list[Span]:
+    """Return spans of a text as spans of the text without the characters at these places."""
+    return [(start - bisect_left(removed, start), end - bisect_left(removed, end)) for start, end in spans]
 
 
 def _holds_raw(text: str) -> bool:
