@@ -26,14 +26,19 @@ from regard.cli import (
     lineage,
     runs,
     sample,
+    serve,
     show,
+    suggestions,
     train,
     translate,
 )
 from regard.errors import ConfigError, OutputError, RegardError
 from regard.files import MAX_EXPANSION, expansion_allowed
 
-_VERBS = (demo, translate, show, align, evaluate, train, lineage, runs, inspect, info, sample, doctor)
+_VERBS = (
+    demo, translate, show, serve, align, evaluate, train, lineage, runs, inspect, info, sample, suggestions,
+    doctor,
+)  # fmt: skip
 
 _READERS = (translate, align, evaluate, train, lineage, inspect)  # of files that may be compressed
 _INTERRUPTED = 130

@@ -86,12 +86,12 @@ def read_search(beam_size: int | None, settings: Iterable[str]) -> dict[str, Any
     return search
 
 
-def read_time(text: str) -> float:
+def read_time(text: str, option: str = "--time") -> float:
     """Return the seconds of a `--time`."""
     match = _TIME.fullmatch(text)
     if not match or not any(match.groups()):
         raise ConfigError(
-            f"--time {text} is not valid; write hours, minutes and seconds as 30m, 2h, 1h30m or 90s"
+            f"{option} {text} is not valid; write hours, minutes and seconds as 30m, 2h, 1h30m or 90s"
         )
     hours, minutes, seconds = (float(number or 0) for number in match.groups())
     return 3600 * hours + 60 * minutes + seconds

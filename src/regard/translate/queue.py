@@ -5,8 +5,9 @@ and does no searching: `take` gives the next batch, `give` brings back what was 
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
@@ -48,11 +49,11 @@ class _Text:
     """A request, and the outcomes of its segments as they come."""
 
     number: int
-    round: int
     request: Request
     plan: Plan
     outcomes: list[Outcome | None]
     num_left: int
+    is_dropped: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -61,6 +62,7 @@ class _Segment:
 
     text: _Text
     place: int  # among the segments of the text
+    round: int
     stretch: Stretch
     way: Attempt
     found: list[Outcome | None] = field(default_factory=list)  # of each stretch of the attempt
@@ -82,7 +84,12 @@ class _Entry:
     @property
     def group(self) -> tuple[int, Search, int]:
         """Entries of one group can be searched together; groups of earlier rounds come first."""
-        return self.segment.text.round, self.search, self.segment.text.request.num_best
+        return self.segment.round, self.search, self.segment.text.request.num_best
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self.segment.text.is_dropped
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +97,21 @@ class Batch:
     """Entries that are searched together."""
 
     entries: tuple[_Entry, ...]
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether nobody waits for any of them any more."""
+        return all(entry.is_dropped for entry in self.entries)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Which segment of its text each entry is of."""
+        return tuple(entry.segment.place for entry in self.entries)
+
+    @property
+    def numbers(self) -> set[int]:
+        """The numbers of the requests it is for."""
+        return {entry.segment.text.number for entry in self.entries}
 
     @property
     def job(self) -> Job:
@@ -112,6 +134,14 @@ class Queue:
         self._round = 0
         self._alone: deque[_Entry] = deque()  # decoded again on their own, because of rounding
         self._waiting: dict[tuple[int, Search, int], list[_Entry]] = {}
+        self._texts: dict[int, _Text] = {}
+
+    @property
+    def first_round(self) -> int | None:
+        """The earliest round of what waits, None if nothing does."""
+        return min(
+            (round for round, *_ in chain(self._waiting, (one.group for one in self._alone))), default=None
+        )
 
     @property
     def num_tokens(self) -> int:
@@ -119,10 +149,13 @@ class Queue:
         groups = self._waiting.items()
         return sum(num_rows(search, best) * _size(entries) for (_, search, best), entries in groups)
 
-    def put(self, requests: Sequence[tuple[int, Request]]) -> list[tuple[int, Translation]]:
+    def put(
+        self, requests: Sequence[tuple[int, Request]], turn: Callable[[int], int] | None = None
+    ) -> list[tuple[int, Translation]]:
         """Add requests, each with a number of its own; return the translations of blank texts.
 
-        What is put in later waits until what came before has been taken.
+        What is put in later waits until what came before has been taken. `turn` may choose the round of each
+        segment instead, from its number of tokens: entries of earlier rounds come first.
         """
         blank = []
         plans = plan_requests(self.model, [request for _, request in requests])
@@ -134,10 +167,11 @@ class Queue:
             if request.prefix is not None:
                 stretches[0] = self._beginning(stretches[0], request.prefix)
             nothing: list[Outcome | None] = [None] * len(stretches)
-            text = _Text(number, self._round, request, plan, nothing, len(stretches))
+            text = self._texts[number] = _Text(number, request, plan, nothing, len(stretches))
             for place, stretch in enumerate(stretches):
                 way = first_attempt(stretch.source, self._tries_again(request))
-                self._start(_Segment(text, place, stretch, way))
+                round = self._round if turn is None else turn(len(stretch.ids))
+                self._start(_Segment(text, place, round, stretch, way))
         self._round += 1
         return blank
 
@@ -163,6 +197,18 @@ class Queue:
         for place, stretch in stretches.items():
             entry = _Entry(segment, place, stretch, search)
             self._waiting.setdefault(entry.group, []).append(entry)
+
+    def drop(self, number: int) -> None:
+        """Forget a request; what is under way for it comes to nothing."""
+        text = self._texts.pop(number, None)
+        if text is None:
+            return
+        text.is_dropped = True
+        self._alone = deque(entry for entry in self._alone if not entry.is_dropped)
+        for group, entries in list(self._waiting.items()):
+            entries[:] = [entry for entry in entries if not entry.is_dropped]
+            if not entries:
+                del self._waiting[group]
 
     def take(self) -> Batch | None:
         """Return the next batch, None if nothing waits.
@@ -194,6 +240,8 @@ class Queue:
         done = []
         for entry, one in zip(batch.entries, found, strict=True):
             segment = entry.segment
+            if entry.is_dropped:
+                continue
             request = segment.text.request
             outcome = outcome_of(self.model, entry.stretch, segment.way, one, entry.search, request.num_best)
             # If rounding could have decided, the result is the one of the stretch on its own.
@@ -211,6 +259,7 @@ class Queue:
                     joints, is_split = text.plan.joints, text.plan.is_split
                     joined = translation_of(request.text, outcomes, joints, request.num_best, is_split)
                     done.append((text.number, joined))
+                    del self._texts[text.number]
         return done
 
     def _settle(self, segment: _Segment) -> bool:

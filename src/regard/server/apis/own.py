@@ -1,0 +1,225 @@
+"""Our own API: translations with alignment, flags and confidence; traces; words as they come."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from starlette.responses import Response, StreamingResponse
+
+from regard.design import design
+from regard.errors import ConfigError
+from regard.loaded import Loaded
+from regard.options.parse import parse
+from regard.options.search import BeamOptions
+from regard.search.searcher import Search
+from regard.server.body import Fields
+from regard.server.errors import ApiError
+from regard.server.languages import name_of
+from regard.server.reply import plain_error
+from regard.server.service import AUTO, Answer, Asked, Caller, Service
+from regard.trace.document import Intervention
+from regard.trace.make import TraceArguments
+
+
+class SearchFields(BaseModel):
+    """How to search; see `docs/options.md`. What is left out is as usual."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: str = Field("beam", description="beam, sample or risk", examples=["beam"], max_length=10)
+    beam_size: int | None = Field(None, ge=1, le=12)
+    length_penalty: float | None = Field(None, ge=-10, le=10)
+    coverage_penalty: float | None = Field(None, ge=0, le=10)
+    diversity: float | None = Field(None, ge=0, le=10)
+    no_repeat_ngram: int | None = Field(None, ge=1, le=20)
+    temperature: float | None = Field(None, gt=0, le=10)
+    top_k: int | None = Field(None, ge=1, le=1000)
+    top_p: float | None = Field(None, gt=0, le=1)
+    typical_p: float | None = Field(None, gt=0, le=1)
+    seed: int | None = Field(None, ge=0, le=2**31)
+    num_samples: int | None = Field(None, ge=1, le=32)
+
+    def chosen(self) -> Search:
+        """Return the options of the search."""
+        try:
+            search: Search = parse("search", self.model_dump(exclude_none=True))
+            return search
+        except ConfigError as error:
+            raise ApiError(400, str(error)) from None
+
+
+class Languaged(BaseModel):
+    """Which languages, or which model."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: str = Field(AUTO, max_length=40, examples=["fr"], description="a code, or auto")
+    target: str = Field("", max_length=40, examples=["en"], description="a code; not needed with a model")
+    model: str | None = Field(None, max_length=200, examples=["fr-en"], description="the name of a model")
+    prefix: str | None = Field(None, max_length=5000, description="what the translation begins with")
+    guard: bool = Field(True, description="try again what looks wrong")
+    search: SearchFields = SearchFields()
+
+    def asked(self, num_best: int = 1, search: Search | None = None) -> Asked:
+        """Return what is asked for."""
+        if self.model is None and not self.target:
+            raise ApiError(400, "name a target language, or a model")
+        search = self.search.chosen() if search is None else search
+        if isinstance(search, BeamOptions) and num_best > search.beam_size:
+            search = search.model_copy(update={"beam_size": num_best})
+        return Asked(self.target, self.source, self.model, num_best, self.prefix, search, self.guard)
+
+
+class TranslateFields(Languaged):
+    """Texts to translate."""
+
+    text: str | list[str] = Field(examples=["Je suis étudiant."])
+    num_best: int = Field(1, ge=1, le=11, description="the translation and alternatives to it")
+
+
+class StreamFields(Languaged):
+    """A text to translate word by word."""
+
+    text: str = Field(examples=["Je suis étudiant."])
+
+
+class DetectFields(BaseModel):
+    """A text whose language is asked for."""
+
+    text: str = Field(examples=["Je suis étudiant."])
+
+
+class TraceFields(Languaged):
+    """A text whose translation is to be shown in all its steps."""
+
+    text: str = Field(examples=["Je suis étudiant."])
+    force: str | None = Field(None, max_length=5000, description="a given translation")
+    raw: bool = Field(False, description="the plain search of the whole text")
+    effects: bool = Field(False, description="what each source word does")
+    gates: bool = Field(False, description="the gates of recurrent cells")
+    interventions: list[Intervention] = Field([], max_length=200, description="changes of the running model")
+
+
+async def translate(service: Service, fields: Fields, caller: Caller) -> Any:
+    """Answer `POST /api/v1/translate`."""
+    body = _valid(TranslateFields, fields)
+    texts = [body.text] if isinstance(body.text, str) else body.text
+    answers = await service.translate(texts, body.asked(body.num_best), caller)
+    return {"translations": [_shown(answer) for answer in answers]}
+
+
+async def stream(service: Service, fields: Fields, caller: Caller) -> Any:
+    """Answer `POST /api/v1/stream`."""
+    body = _valid(StreamFields, fields)
+    asked = body.asked(search=BeamOptions(beam_size=1))
+    events = service.stream(body.text, asked, caller)
+    first = await anext(events)  # an error before the first word is an ordinary answer
+
+    async def lines() -> AsyncIterator[str]:
+        yield _event(first)
+        try:
+            async for event in events:
+                yield _event(event)
+        except ApiError as error:
+            yield f"event: error\ndata: {json.dumps(plain_error(error))}\n\n"
+
+    return StreamingResponse(lines(), media_type="text/event-stream")
+
+
+async def trace(service: Service, fields: Fields, caller: Caller) -> Any:
+    """Answer `POST /api/v1/trace`."""
+    body = _valid(TraceFields, fields)
+    if body.force is not None and len(body.force) > service.options.max_characters:
+        raise ApiError(400, f"a translation has more than {service.options.max_characters:,} characters")
+    asked = body.asked()
+    how: TraceArguments = {"raw": body.raw, "effects": body.effects, "gates": body.gates}
+    how["interventions"] = body.interventions
+    if body.force is not None:
+        how["force"] = body.force
+    if body.prefix is not None:
+        how["prefix"] = body.prefix
+    if body.search.model_fields_set:
+        how |= body.search.model_dump(exclude_none=True)
+    traces = await service.trace(body.text, asked, how, caller)
+    body_bytes = f'{{"traces":[{",".join(traces)}]}}'.encode("utf-8", "replace")
+    return Response(body_bytes, media_type="application/json")
+
+
+async def models(service: Service, fields: Fields, caller: Caller) -> Any:
+    """Answer `GET /api/v1/models`."""
+    return {"models": [_about(name, model) for name, model in service.served.models.items()]}
+
+
+def _about(name: str, model: Loaded) -> dict[str, Any]:
+    assert model.file is not None
+    return {
+        "name": name,
+        "source": model.source_language,
+        "target": model.target_language,
+        "kind": model.file.options.kind,
+        "has_attention": design(model.file.options).has_attention,
+        "num_parameters": sum(weight.size for weight in model.file.weights.values()),
+    }
+
+
+async def languages(service: Service, fields: Fields, caller: Caller) -> Any:
+    """Answer `GET /api/v1/languages`."""
+    served = service.served
+    ways = [
+        served.route(source, target)
+        for source in served.sources
+        for target in served.targets(source)
+        if source != target
+    ]
+    return {
+        "languages": [{"code": code, "name": name_of(code)} for code in served.codes],
+        "directions": [
+            {"source": way.source, "target": way.target, "models": list(way.models), "via": way.via}
+            for way in ways
+        ],
+    }
+
+
+async def detect(service: Service, fields: Fields, caller: Caller) -> Any:
+    """Answer `POST /api/v1/detect`."""
+    body = _valid(DetectFields, fields)
+    return {
+        "languages": [
+            {"code": code, "confidence": round(confidence, 4)}
+            for code, confidence in service.detect(body.text, caller)
+        ]
+    }
+
+
+def _valid(kind: type[Any], fields: Fields) -> Any:
+    fields = {name: value for name, value in fields.items() if name not in ("api_key", "apiKey", "key")}
+    try:
+        return TypeAdapter(kind).validate_python(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))[:100]
+        raise ApiError(400, f"{where or 'the body'}: {first['msg'][:200]}") from None
+    except RecursionError:
+        raise ApiError(400, "the JSON is nested too deeply") from None
+
+
+def _shown(answer: Answer) -> dict[str, Any]:
+    route = answer.route
+    return {
+        "text": answer.text,
+        "source": route.source,
+        "target": route.target,
+        "models": list(route.models),
+        "via": route.via,
+        "confidence_of_source": answer.confidence,
+        "translation": None if answer.translation is None else answer.translation.to_json(),
+        "first": None if answer.first is None else answer.first.to_json(),
+    }
+
+
+def _event(event: tuple[int, str] | Answer) -> str:
+    if isinstance(event, Answer):
+        return f"event: done\ndata: {json.dumps(_shown(event))}\n\n"
+    place, text = event
+    return f"event: words\ndata: {json.dumps({'sentence': place, 'text': text})}\n\n"
