@@ -47,12 +47,13 @@ class Server:
 
 
 @contextmanager
-def serving(folder, *arguments):
-    """Run a server until the block ends; its log is a file in the folder."""
+def serving(folder, *arguments, without=()):
+    """Run a server until the block ends, as if some packages were not installed; its log is in the folder."""
     log = folder / "server.log"
+    start = "import sys; sys.modules.update(dict.fromkeys({}, None)); from regard.cli import main; main()"
     with log.open("w") as stream:
         process = subprocess.Popen(
-            [sys.executable, "-m", "regard", "serve", "--port", "0", *map(str, arguments)],
+            [sys.executable, "-c", start.format(list(without)), "serve", "--port", "0", *map(str, arguments)],
             stderr=stream,
             stdout=stream,
             cwd=folder,

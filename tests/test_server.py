@@ -266,7 +266,7 @@ def test_metrics_and_the_log_hold_no_texts_and_no_addresses(server):
         assert secret not in text
     assert "secr" not in server.log.read_text()
     lines = [json.loads(line) for line in server.log.read_text().splitlines() if line.startswith("{")]
-    assert {"path": "/translate", "status": 200}.items() <= lines[-2].items() | lines[-3].items()
+    assert any({"path": "/translate", "status": 200}.items() <= line.items() for line in lines)
 
 
 def test_a_suggestion_is_kept_once_and_exported(server, tmp_path):
@@ -303,7 +303,7 @@ def test_a_short_text_is_recognised_with_little_confidence():
     assert detect("12 + 3", codes)[0][1] == pytest.approx(1 / 3)
     long = detect("Je voudrais réserver une chambre pour deux personnes, s'il vous plaît.", codes)
     short = detect("chat", codes)
-    assert long[0][0] == "fr" and long[0][1] > 0.95 > 0.7 > short[0][1]
+    assert long[0][0] == "fr" and long[0][1] > 0.99 > 0.8 > short[0][1]
     assert detect("학생입니다", codes)[0][0] == "ko" and detect("학생입니다", codes)[0][1] > 0.7
     for text in ("chat", "I am", "나"):
         assert sum(share for _, share in detect(text, codes)) == pytest.approx(1)
@@ -328,7 +328,7 @@ def test_a_worker_that_dies_is_replaced_and_nobody_notices(server):
     for n in range(6):
         status, said = server.post("/translate", {**ASK, "q": f"J'ai {n + 20} chats."})
         assert status == 200, said
-    assert worker not in children(server.process.pid) and server.ask("/readyz")[0] == 200
+    server.wait_for(lambda: worker not in children(server.process.pid) and server.ask("/readyz")[0] == 200)
 
 
 def children(pid):
@@ -458,3 +458,45 @@ def test_a_port_that_is_taken_is_one_line(server, tmp_path):
         text=True,
     )
     assert done.returncode == 2 and "choose another --port" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_only_a_trusted_proxy_names_its_clients(tmp_path):
+    """With the limit of a minute used up by one forwarded client, another one goes on; without a proxy both are one."""
+    for proxy, status in ((["--proxy", "127.0.0.1"], 200), ([], 429)):
+        with serving(tmp_path, "fr-en", "--rate", "40", "--workers", "1", *proxy) as server:
+            text = "Il fait beau et chaud à Paris ce soir."
+            assert server.post("/translate", {**ASK, "q": text}, **{"x-forwarded-for": "10.0.0.1"})[0] == 200
+            assert server.post("/translate", {**ASK, "q": text}, **{"x-forwarded-for": "10.0.0.1"})[0] == 429
+            assert (
+                server.post("/translate", {**ASK, "q": text}, **{"x-forwarded-for": "10.0.0.2"})[0] == status
+            )
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_both_event_loops_work_and_texts_are_logged_if_asked_for(tmp_path, loop):
+    pytest.importorskip("uvloop")
+    with serving(
+        tmp_path, "fr-en", "--workers", "1", "--log-texts", without=[] if loop == "uvloop" else ["uvloop"]
+    ) as server:
+        assert server.post("/translate", ASK) == (200, {"translatedText": ENGLISH})
+        assert server.ask("/translate", {**ASK, "q": "Oui."}, headers={"origin": "https://a.b"})[0] == 200
+        server.wait_for(lambda: "I'm a student." in server.log.read_text())
+
+
+def test_pages_of_a_site_that_is_named_may_call(tmp_path):
+    with serving(tmp_path, "fr-en", "--workers", "1", "--allow-origin", "https://a.b") as server:
+        for origin, allowed in (("https://a.b", "https://a.b"), ("https://c.d", None)):
+            _, headers, _ = server.ask("/languages", headers={"origin": origin})
+            assert headers["access-control-allow-origin"] == allowed
+        asked = {
+            "origin": "https://a.b",
+            "access-control-request-method": "POST",
+            "access-control-request-headers": "content-type",
+        }
+        assert server.ask("/translate", method="OPTIONS", headers=asked)[0] == 200
+
+
+def test_without_the_packages_of_the_extra_it_says_what_to_install():
+    code = "import sys; sys.modules['fastapi'] = None; from regard.cli import main; main(['serve'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2 and "pip install '.[serve]'" in done.stderr

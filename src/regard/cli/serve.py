@@ -75,6 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--suggestions", type=Path, metavar="FILE", help="keep corrections in this SQLite file"
     )
     parser.add_argument("--quiet", action="store_true", help="log faults only")
+    parser.add_argument("--log-texts", action="store_true", help="write texts and translations into the log")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -120,6 +121,7 @@ def run(options: argparse.Namespace) -> None:
             suggestions=options.suggestions,
             origins=tuple(options.allow_origin),
             proxy=options.proxy,
+            log_texts=options.log_texts,
         ),
     )
 

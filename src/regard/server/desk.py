@@ -22,12 +22,14 @@ from regard.server.workers import SearchTask, StopError, Task, Worker
 from regard.translate.queue import Batch, Queue
 from regard.translate.request import Request
 from regard.translate.result import Translation
+from regard.vocabulary import BOS
 
 _log = logging.getLogger("regard.server")
 
 _BATCH_TOKENS = 2048  # source tokens in all rows: more is faster, but who comes next waits longer
 _ROUND_TOKENS = 256  # of one client in one round
 _TRACE_TOKENS = 64  # what a trace counts for
+_WATCH_SECONDS = 0.05  # between two looks at an idle worker
 _MAX_CLIENTS = 10_000  # whose turns are remembered
 
 Tell = Callable[[int, str], None]
@@ -44,6 +46,7 @@ class Ticket:
     task: Task | None = None
     tell: Tell | None = None
     round: int = 0
+    is_left: bool = False
     future: Future[Any] = field(default_factory=Future)
 
 
@@ -97,6 +100,7 @@ class Desk:
 
     def leave(self, ticket: Ticket) -> None:
         """Say that nobody waits for it any more: what waits of it is dropped, what runs is stopped."""
+        ticket.is_left = True
         self._left.append(ticket)
         self._wake()
 
@@ -123,10 +127,11 @@ class Desk:
         return ticket
 
     def _wake(self) -> None:
-        # A thread that holds the lock looks into the boxes before it waits.
+        # A thread that holds the lock looks into the boxes before it waits. What came in is split into
+        # sentences by a worker's thread: the caller's may have other clients to answer.
         if self._changed.acquire(blocking=False):
             try:
-                self._settle_boxes()
+                self._let_go()
                 self._changed.notify()
             finally:
                 self._changed.release()
@@ -139,7 +144,8 @@ class Desk:
                 while found is None:
                     if self._is_closed:
                         return
-                    self._changed.wait(0.05)
+                    self._changed.wait(_WATCH_SECONDS)
+                    worker.revive()
                     found = self._next()
                 self._running[id(worker)] = worker, found
             try:
@@ -177,7 +183,8 @@ class Desk:
 
     def _next(self) -> "_Searching | Ticket | None":
         """Return what comes next, of the earliest round."""
-        self._settle_boxes()
+        self._let_in()
+        self._let_go()
         waiting: list[tuple[int, str | int | Ticket]] = [
             (round, key) for key, queue in self._queues.items() if (round := queue.first_round) is not None
         ]
@@ -198,16 +205,21 @@ class Desk:
         assert ticket.tell is not None
         return _Searching(ticket.model, queue, batch, _Spoken(queue, batch, ticket.tell))
 
-    def _settle_boxes(self) -> None:
-        """Put what came in into the queues, and take out what was left."""
+    def _let_in(self) -> None:
+        """Put what came in into the queues."""
         while self._inbox:
             ticket = self._inbox.popleft()
+            if ticket.is_left:
+                continue
             self._tickets[ticket.number] = ticket
             try:
                 self._enter(ticket)
             except Exception as error:
                 self._tickets.pop(ticket.number, None)
                 _fail(ticket, error)
+
+    def _let_go(self) -> None:
+        """Take out what was left."""
         while self._left:
             ticket = self._left.popleft()
             if self._tickets.pop(ticket.number, None) is not None:
@@ -278,8 +290,11 @@ class _Spoken:
         self._ids: list[int] = []
 
     def __call__(self, ids: Sequence[int]) -> None:
-        self._ids.append(ids[0])  # the first is `<s>`, which has no text
-        self._tell(self._place, self._decode(self._ids))
+        if ids[0] == BOS:  # the beginning, perhaps once more
+            self._ids = []
+        else:
+            self._ids.append(ids[0])
+            self._tell(self._place, self._decode(self._ids))
 
 
 def _ask_twice(worker: Worker, task: Task, tell: "_Spoken | None" = None) -> Any:

@@ -1,8 +1,6 @@
 """Which languages are served, by which model, and which language a text is in."""
 
 import functools
-import math
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +19,7 @@ _NAMES = {
     "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "vi": "Vietnamese", "zh": "Chinese",
 }  # fmt: skip
 
-_FULL_LENGTH = 14.0  # letters after which the language is about as sure as the recogniser says
-_MAX_LETTERS = 1000  # that are looked at
+_MAX_CHARACTERS = 1000  # that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,26 +106,18 @@ def _identifier(codes: tuple[str, ...]) -> Any:
 
 
 def detect(text: str, codes: Sequence[str]) -> list[tuple[str, float]]:
-    """Return languages with how sure it is that the text is in them, from 0 to 1, the surest first.
+    """Return languages with how likely it is that the text is in them, from 0 to 1, the likeliest first.
 
-    The recogniser is sure of itself even on a word of two letters. So a short text counts less: with no
+    The recogniser's own probabilities mean what they say, also for one word (`benchmarks/detect.py`). Without
     letters all languages are equally likely.
     """
-    if not codes:
-        return []
-    text = text[:_MAX_LETTERS]
-    num_letters = sum(_weight(sign) for sign in text)
-    trust = 1 - math.exp(-num_letters / _FULL_LENGTH)
+    text = text[:_MAX_CHARACTERS]
     identifier = _identifier(tuple(codes))
-    ranked: Iterable[tuple[str, float]] = [] if identifier is None else identifier.rank(text)
-    probs = dict.fromkeys(codes, 0.0) | {str(code): float(prob) for code, prob in ranked}
-    even = 1 / len(codes)
-    mixed = {code: even + trust * (prob - even) for code, prob in probs.items()}
-    return sorted(mixed.items(), key=lambda one: -one[1])
-
-
-def _weight(sign: str) -> float:
-    """Return how much a character tells: a sign for a syllable or a word tells more than a letter."""
-    if not sign.isalpha():
-        return 0
-    return 3 if unicodedata.category(sign) == "Lo" else 1
+    ranked: Iterable[tuple[str, float]] = []
+    if identifier is not None and any(map(str.isalpha, text)):
+        ranked = identifier.rank(text)
+    found = {str(code): float(prob) for code, prob in ranked}
+    if not found:
+        found = dict.fromkeys(codes, 1 / len(codes)) if codes else {}
+    probs = dict.fromkeys(codes, 0.0) | found
+    return sorted(probs.items(), key=lambda one: -one[1])

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,8 @@ def serve(models: Mapping[str, Path], options: ServerOptions) -> None:
             backlog=2048,
         )
         server = uvicorn.Server(config)
-        asyncio.run(_run(server, service, listener))
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_run(server, service, listener))
     finally:
         service.close()
         listener.close()
@@ -75,6 +76,16 @@ async def _run(server: uvicorn.Server, service: Service, listener: socket.socket
     )
     with contextlib.suppress(KeyboardInterrupt):
         await server.serve(sockets=[listener])
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return uvloop's if it is installed, None for the usual one."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
 
 
 def _listen(options: ServerOptions) -> socket.socket:

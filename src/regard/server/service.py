@@ -1,6 +1,7 @@
 """What every API of the server is made of: translate, trace, detect, suggest, within limits."""
 
 import asyncio
+import json
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -98,8 +99,10 @@ class Service:
         return self._suggestions is not None
 
     def reload(self) -> None:
-        """Read the model files again. What was asked before is answered by the models before."""
+        """Read the models and keys again. What was asked before is answered by the models before."""
         before = self.desk
+        if self.options.keys is not None:
+            self.keys = Keys(self.options.keys)
         self._use(self._open())
         before.drain(self.options.deadline)
 
@@ -125,9 +128,14 @@ class Service:
         try:
             async with asyncio.timeout(self.options.deadline):
                 work = [self._one(text, *way, asked, caller) for text, way in zip(texts, ways, strict=True)]
-                return await _all(work)
+                answers = await _all(work)
         except TimeoutError:
             raise self._too_late() from None
+
+        if self.options.log_texts:
+            for text, answer in zip(texts, answers, strict=True):
+                _log.info(json.dumps({"text": text, "translation": answer.text}))
+        return answers
 
     def _too_late(self) -> ApiError:
         return ApiError(503, f"not done within {self.options.deadline:g} s; send less at a time", 1)
@@ -170,6 +178,10 @@ class Service:
         route, _ = self._route(text, asked)
         if len(route.models) != 1:
             raise ApiError(400, "a trace shows one model; name one, or languages that one model has")
+        if len(text) > self.options.max_trace:
+            raise ApiError(
+                400, f"a text has {len(text):,} characters; {self.options.max_trace:,} can be traced"
+            )
         try:
             async with asyncio.timeout(self.options.deadline):
                 ticket = self.desk.call(TraceTask(route.models[0], text, how), caller.client)
@@ -293,5 +305,6 @@ async def _result(desk: Desk, ticket: Ticket) -> Any:
         raise ApiError(503, str(error), 1) from None
     except RegardError as error:
         raise ApiError(400, str(error)) from None
-    finally:
+    except asyncio.CancelledError:
         desk.leave(ticket)
+        raise

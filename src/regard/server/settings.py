@@ -27,7 +27,9 @@ class ServerOptions:
     """Seconds in which a request must have arrived."""
     rate: int = 1_000_000
     """Characters of one client in a minute."""
-    cache_characters: int = 2_000_000
+    max_trace: int = 600
+    """Characters of a text that is traced: a trace grows with the square of its sentences."""
+    cache_characters: int = 200_000
     """Characters of sources whose translations are kept; 0 keeps none."""
     keys: Path | None = None
     """A file of API keys; with it every request needs one."""
@@ -39,6 +41,7 @@ class ServerOptions:
     proxy: str | None = None
     """Address of a proxy whose `X-Forwarded-For` is believed."""
     log_texts: bool = False
+    """Whether the log holds what is translated."""
 
     @property
     def is_local(self) -> bool:

@@ -119,6 +119,12 @@ class Worker:
             elif kind == "failed":
                 raise value
 
+    def revive(self) -> None:
+        """Start the process again if it has died."""
+        if not self.is_alive:
+            self.close()
+            self._start()
+
     def stop(self) -> None:
         """Stop the task that is under way at its next step."""
         self._stopped.value = self._number
