@@ -6,7 +6,7 @@ The public names are those of `__all__`; docs/api.md describes them. To import t
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from regard.errors import RegardError
 
@@ -140,9 +140,10 @@ def evaluate(
     return run(some, read_test(list(map(Path, test))), options)
 
 
-class Sections(TypedDict, total=False):
-    """Options of a training by section; docs/options.md lists them."""
+class TrainKeywords(TypedDict, total=False):
+    """The size of a paper's preset, and options of a training by section; docs/options.md lists them."""
 
+    size: Literal["laptop", "paper"]
     tokenizer: Mapping[str, Any]
     batch: Mapping[str, Any]
     model: Mapping[str, Any]
@@ -157,11 +158,12 @@ def train(
     start: str | Path | None = None,
     seed: int = 1,
     device: str = "auto",
-    **options: Unpack[Sections],
+    **options: Unpack[TrainKeywords],
 ) -> "Trained":
     """Train a translator from two plain files or one TMX, PO, TSV ... file, and write its model file.
 
-    `start` is a model to begin with. Options by section: `train={"seconds": 600}, model={"dropout": 0.2}`.
+    `start` is a model to begin with. A paper's preset is built small enough to learn without a GPU, and as
+    in the paper with `size="paper"`. Options by section: `train={"seconds": 600}, model={"dropout": 0.2}`.
     Called again, it continues. What happens is logged as INFO to the logger `regard`.
     """
     from regard.training import load_torch
@@ -177,6 +179,7 @@ def train(
         out=Path(out),
         validation=tuple(map(Path, valid)),
         preset=preset,
+        size=options.get("size", "laptop"),
         options={name: section for name, section in options.items() if isinstance(section, Mapping)},
         seed=seed,
         device=device,

@@ -4,13 +4,13 @@ import argparse
 import os
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from regard.cli.progress import progress
 from regard.cli.settings import add_corpus, add_machine, put_setting, read_setting, read_time
 from regard.errors import ConfigError
 from regard.training import load_torch
-from regard.training.request import CorpusFiles, TrainRequest, VectorFiles
+from regard.training.request import CorpusFiles, Size, TrainRequest, VectorFiles
 from regard.training.stopping import Signals, Stopped, catching_signals
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ EXAMPLES = """examples:
   regard train train.fr train.en --out fr-en.regard
   regard train memory.tmx --source fr --target en --out fr-en.regard --time 30m
   regard train a.fr a.en --also more.tsv 0.5 --valid dev.fr dev.en --out fr-en.regard
-  regard train a.fr a.en --out rnn.regard --preset bahdanau2015 --set model.hidden_size=256
+  regard train a.fr a.en --out rnn.regard --preset bahdanau2015 --time 15m
   regard train mine.tmx --from fr-en --out mine.regard --time 10m
   regard train a.fr a.en --out rnn.regard --preset regard-rnn --source-vectors fr.vec
   regard train features.npz captions.en --out captions.regard
@@ -49,6 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preset", metavar="NAME", help="model and training recipe by name; see docs/models.md"
     )
+    parser.add_argument(
+        "--size", choices=get_args(Size), default="laptop",
+        help="of a paper's preset: small enough to learn without a GPU (default), or as in the paper",
+    )  # fmt: skip
     parser.add_argument(
         "--from", type=Path, metavar="MODEL", dest="start",
         help="start from a trained model: its weights, architecture and vocabulary",
@@ -94,6 +98,7 @@ def _train(arguments: argparse.Namespace, options: dict[str, dict[str, Any]], si
         source_language=arguments.source,
         target_language=arguments.target,
         preset=arguments.preset,
+        size=arguments.size,
         options=options,
         seed=arguments.seed,
         device=arguments.device,

@@ -1,4 +1,8 @@
-"""Models by name: the papers', and our own. No torch is needed to look one up."""
+"""Models by name: the papers', and our own. No torch is needed to look one up.
+
+A paper's preset has the paper's widths. `resized` gives the same design the size of one of our own models,
+for a machine without a GPU.
+"""
 
 from regard.errors import ConfigError
 from regard.options.model import (
@@ -93,6 +97,45 @@ PRESETS: dict[str, RecurrentOptions | TransformerOptions] = {
         hidden_size=256, feed_forward_size=1024, num_heads=4, num_encoder_layers=3, num_decoder_layers=3
     ),
 }
+
+
+PAPERS = tuple(name for name in PRESETS if not name.startswith("regard-"))
+_MAX_STACK = 2  # layers of a resized stack of recurrent layers: it stays a stack, and learns in minutes
+
+
+def resized(name: str, own: str) -> RecurrentOptions | TransformerOptions:
+    """Return the design of a paper at the size of one of our own presets of its family.
+
+    Cell, layer norm, reading, attention, readout and ties are the paper's. No width and no number of layers
+    or heads is larger. The initial weights and dropout are ours: the papers' are for widths of 1000.
+    """
+    paper, size = preset(name), preset(own)
+    changes = {
+        key: getattr(size, key)
+        for key in type(paper).model_fields
+        if key == "init" or key.endswith("dropout")
+    }
+    for key in type(paper).model_fields:
+        if key.startswith("num_") or key.endswith("_size"):
+            most = _MAX_STACK if key == "num_layers" else getattr(size, key)
+            changes[key] = min(getattr(paper, key), most)
+    return paper.model_copy(update=changes)
+
+
+def smaller_than_paper(name: str, model: RecurrentOptions | TransformerOptions) -> str | None:
+    """Return how much smaller a model is than the preset of its paper, None if it is as large."""
+    sizes = [(one.hidden_size, _num_layers(one)) for one in (model, preset(name))]
+    (wide, deep), (paper_wide, paper_deep) = sizes
+    if wide >= paper_wide and deep >= paper_deep:
+        return None
+    if deep == paper_deep:
+        return f"{wide:,} wide instead of {paper_wide:,}"
+    return f"{wide:,} wide and {deep} layers instead of {paper_wide:,} and {paper_deep}"
+
+
+def _num_layers(model: RecurrentOptions | TransformerOptions) -> int:
+    """Return the number of layers of the decoder."""
+    return model.num_layers if model.kind == "recurrent" else model.num_decoder_layers
 
 
 def preset(name: str) -> RecurrentOptions | TransformerOptions:

@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from regard.contract import source_named
 from regard.design import design
 from regard.errors import ConfigError
-from regard.model.presets import preset
+from regard.model.presets import PAPERS, preset, resized
 from regard.options.model import FeatureSource, RecurrentOptions, TransformerOptions, feature_size
 from regard.options.parse import parse
 from regard.options.section import nearest
 from regard.options.text import BatchOptions, CharacterOptions, SubwordOptions, WordOptions
 from regard.options.training import TrainOptions
+from regard.training.request import Size
 
 # How the papers trained, where they say so. Batches are counted in tokens here and in sentences there:
 # 80 sentences (Bahdanau), 64 (Cho) and 128 (Sutskever, Luong) are taken as 25 tokens each.
@@ -67,6 +68,16 @@ _RECIPES: dict[str, dict[str, Any]] = {
     "regard-small": {"batch": {"batch_tokens": 2048}, "train": {"optimiser": {"kind": "adam", "rate": 4e-3}}},
     "regard-base": {"train": {"optimiser": {"kind": "adam", "rate": 2e-3}}},
 }
+# The designs of the papers at a laptop's size are as large as these, and are trained like them.
+_SIZED_LIKE = {
+    "sutskever2014": "regard-rnn",
+    "cho2014": "regard-rnn",
+    "bahdanau2015": "regard-rnn",
+    "luong2015": "regard-rnn",
+    "vaswani2017": "regard-small",
+}
+# With layer norm after the sum, the rate of our own Transformers is too high.
+_SIZED_CHANGES = {"vaswani2017": {"train": {"optimiser": {"rate": 1e-3}}}}
 _BASE_WORDS = 4_000_000  # of both sides: fewer are learnt better by the small model
 _BASE_SECONDS = 2 * 3600.0
 _SECTIONS = ("tokenizer", "batch", "model", "train")
@@ -93,6 +104,10 @@ class RunOptions:
 
 def choose_preset(num_words: int, seconds: float | None) -> str:
     """Return the model that suits a corpus of so many words, both sides counted, and a time."""
+    return _own_transformer(num_words, seconds)
+
+
+def _own_transformer(num_words: int, seconds: float | None) -> str:
     if num_words < _BASE_WORDS or (seconds is not None and seconds < _BASE_SECONDS):
         return "regard-small"
     return "regard-base"
@@ -112,26 +127,47 @@ def effective_options(
     num_words: int,
     said: Mapping[str, Mapping[str, Any]],
     seed: int,
-    size: int | None = None,
+    num_features: int | None = None,
+    size: Size = "laptop",
 ) -> RunOptions:
     """Return all options of a run; what the user said comes last and wins.
 
-    With a `size` the sources are feature vectors of so many numbers.
+    With `num_features` the sources are feature vectors of so many numbers.
     """
-    base: dict[str, Any] = {
-        "tokenizer": {},
-        "batch": {},
-        "train": {},
-        "model": preset(preset_name).model_dump(),
-    }
-    if size is not None:
-        base["model"]["source"] = FeatureSource(feature_size=size).model_dump()
-    values = merged(merged(base, _RECIPES[preset_name]), said)
+    if size not in get_args(Size):
+        raise ConfigError(f"size = {size!r} is not valid; {nearest(str(size), list(get_args(Size)))}")
+    if size == "paper" and preset_name not in PAPERS:
+        raise ConfigError(
+            "--size paper is for the presets of papers; remove it, or choose a --preset from: "
+            + ", ".join(PAPERS)
+        )
+    sized = size == "laptop" and preset_name in PAPERS
+    values = _resized_recipe(preset_name, num_words, said) if sized else _recipe(preset_name)
+    if num_features is not None:
+        values["model"]["source"] = FeatureSource(feature_size=num_features).model_dump()
+    values = merged(values, said)
     if values["tokenizer"].get("kind", "unigram") in ("unigram", "bpe"):
         values["tokenizer"] = {"vocab_size": choose_vocab_size(num_words)} | values["tokenizer"]
     options = options_of(values | {"seed": seed})
-    _check_source(options, size)
+    _check_source(options, num_features)
     return options
+
+
+def _recipe(preset_name: str) -> dict[str, Any]:
+    """Return model and training of a preset as plain values."""
+    base = {"tokenizer": {}, "batch": {}, "train": {}, "model": preset(preset_name).model_dump()}
+    return merged(base, _RECIPES[preset_name])
+
+
+def _resized_recipe(
+    preset_name: str, num_words: int, said: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the design of a paper with the size and the training of our own preset of its family."""
+    own = _SIZED_LIKE[preset_name]
+    if own == "regard-small":
+        own = _own_transformer(num_words, _seconds(said))
+    values = _recipe(own) | {"model": resized(preset_name, own).model_dump()}
+    return merged(values, _SIZED_CHANGES.get(preset_name, {}))
 
 
 def continued_options(
@@ -139,7 +175,7 @@ def continued_options(
     config: Mapping[str, Any],
     said: Mapping[str, Mapping[str, Any]],
     seed: int,
-    size: int | None = None,
+    num_features: int | None = None,
 ) -> RunOptions:
     """Return the options of a run that begins with the weights of another: those of that run, more gently.
 
@@ -158,17 +194,21 @@ def continued_options(
         for key, value in before[name].items():
             if now[name].get(key) != value and key not in _FREE and not key.endswith("dropout"):
                 raise ConfigError(f"{name}.{key} is {value!r} in this model and cannot be changed; remove it")
-    _check_source(options, size)
+    _check_source(options, num_features)
     return options
 
 
-def _check_source(options: RunOptions, size: int | None) -> None:
+def _seconds(said: Mapping[str, Mapping[str, Any]]) -> float | None:
+    return said.get("train", {}).get("seconds")
+
+
+def _check_source(options: RunOptions, num_features: int | None) -> None:
     """Raise an error if the model does not read what the corpus has."""
     wanted = feature_size(options.model.source)
-    if wanted != size:
+    if wanted != num_features:
         raise ConfigError(
             f"the model reads {source_named(wanted)} (model.source) and the corpus has "
-            f"{source_named(size)}; leave one of them out"
+            f"{source_named(num_features)}; leave one of them out"
         )
 
 

@@ -10,6 +10,7 @@ from regard.starter import locate
 
 BUDGET = ("steps", "seconds")
 Side = Literal["source", "target"]
+Size = Literal["laptop", "paper"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class TrainRequest:
     keep_rules: tuple[str, ...] = ()
     start: Path | None = None  # a model whose weights, design and vocabulary it begins with
     vectors: VectorFiles = NO_VECTORS
+    size: Size = "laptop"  # of a paper's preset
 
     @property
     def folder(self) -> Path:
@@ -86,6 +88,8 @@ class TrainRequest:
             asked["start"] = _file_hash(locate(self.start))["sha256"]
         if self.vectors != NO_VECTORS:
             asked["vectors"] = self.vectors.to_json()
+        if self.size != "laptop":
+            asked["size"] = self.size
         return asked
 
 

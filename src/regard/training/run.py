@@ -22,6 +22,7 @@ from regard.corpus.read import Corpus, open_corpus
 from regard.errors import CheckpointError, ConfigError, CorpusError, OutputError, TrainingError
 from regard.files import writing
 from regard.model.build import count_parameters, frozen_rows
+from regard.model.presets import PAPERS, smaller_than_paper
 from regard.modelfile import ModelFile, load_model, save_model
 from regard.parallel import num_cores
 from regard.progress import Stages
@@ -282,6 +283,7 @@ def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> Non
         *facts["notes"],
         *map(_vectors_told, facts.get("vectors", ())),
         *([f"{num_frozen:,} word vectors are frozen"] if num_frozen else []),
+        *_size_told(about, trainer.options),
         f"{about['preset']}: {facts['num_parameters']:,} weights, vocabulary {facts['vocab_size']:,}, "
         f"{trainer.epoch_updates:,} updates per epoch",
     ]
@@ -294,6 +296,14 @@ def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> Non
             display.note(f"{finding.cause}; {finding.advice}")
 
 
+def _size_told(about: dict[str, Any], options: RunOptions) -> list[str]:
+    """Return a line about a paper's preset that is not as wide as in the paper."""
+    name = about["preset"]
+    resized = name in PAPERS and about["request"].get("size") != "paper"
+    smaller = smaller_than_paper(name, options.model) if resized else None
+    return [f"{name} at a laptop's size: {smaller}; --size paper for the paper's"] if smaller else []
+
+
 def _vectors_told(row: dict[str, Any]) -> str:
     """Return a line about a file of pre-trained vectors."""
     counts = {key: value for key, value in row.items() if key not in ("side", "frozen")}
@@ -302,26 +312,29 @@ def _vectors_told(row: dict[str, Any]) -> str:
 
 def _width_is_said(request: TrainRequest) -> bool:
     """Tell whether the width of the model does not wait for the size of the corpus."""
-    return bool(request.preset or request.start or "hidden_size" in request.said("model"))
+    depends = request.preset in PAPERS and request.size == "laptop"
+    return bool((request.preset and not depends) or request.start or "hidden_size" in request.said("model"))
 
 
 def _chosen_options(
     request: TrainRequest, start: ModelFile | None, material: Material, num_words: int
 ) -> tuple[str, RunOptions]:
     """Return the options of a run on so many words, and the name of the preset they come from."""
-    said, seed, size = request.options, request.seed, material.feature_size
+    said, seed, num_features = request.options, request.seed, material.feature_size
     if start is not None:
         if request.preset is not None:
             raise ConfigError(
                 f"--from {request.start} keeps its architecture; remove --preset {request.preset}, or --from"
             )
+        if request.size == "paper":
+            raise ConfigError(f"--from {request.start} keeps its size; remove --size paper, or --from")
         name = str(start.card.get("preset") or start.options.kind)
         try:
-            return name, continued_options(start.options, start.config, said, seed, size)
+            return name, continued_options(start.options, start.config, said, seed, num_features)
         except ConfigError as error:
             raise ConfigError(f"--from {request.start}: {error}") from error
     name = request.preset or choose_preset(num_words, request.said("train").get("seconds"))
-    return name, effective_options(name, num_words, said, seed, size)
+    return name, effective_options(name, num_words, said, seed, num_features, request.size)
 
 
 def _open_material(request: TrainRequest, start: ModelFile | None) -> Material:
