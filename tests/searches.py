@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from small import shrink
+from small import SAME_BUT_FOR_SIZE, shrink
 
 from regard.alignment.reading import USUAL_READING
 from regard.contract import Ragged, Step, force_by_steps, make_batch, unseen
@@ -13,7 +13,7 @@ from regard.search.searcher import usual_rules
 from regard.search.task import Task
 from regard.vocabulary import EOS, UNK
 
-SMALL = {name: shrink(options) for name, options in PRESETS.items() if name != "regard-base"}
+SMALL = {name: shrink(options) for name, options in PRESETS.items() if name not in SAME_BUT_FOR_SIZE}
 FEW_IDS = 7  # so few that `</s>` is often said
 EVERY = pytest.mark.parametrize("options", SMALL.values(), ids=SMALL)
 

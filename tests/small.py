@@ -26,6 +26,7 @@ SIZES = {
     "feature_size": 3,
 }
 VOCAB = NUM_RESERVED + 10
+SAME_BUT_FOR_SIZE = ("regard-base", "regard-quick")  # presets whose design another preset has
 
 
 def shrink(options, **sizes):

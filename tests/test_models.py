@@ -10,7 +10,18 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from small import SIZES, VOCAB, batch_of, greedy, ids_of, pairs_of, random_batch, shrink, with_dropout  # noqa: E402
+from small import (  # noqa: E402
+    SAME_BUT_FOR_SIZE,
+    SIZES,
+    VOCAB,
+    batch_of,
+    greedy,
+    ids_of,
+    pairs_of,
+    random_batch,
+    shrink,
+    with_dropout,
+)
 
 from regard.contract import Ragged, follow, force_by_steps, make_batch, make_feature_batch  # noqa: E402
 from regard.errors import ConfigError, CorpusError  # noqa: E402
@@ -47,7 +58,7 @@ from regard.text.vectors import vectors_for  # noqa: E402
 from regard.vocabulary import BOS, NUM_RESERVED, PAD  # noqa: E402
 
 # Made small, regard-base is regard-small.
-SMALL = {name: shrink(options) for name, options in PRESETS.items() if name != "regard-base"}
+SMALL = {name: shrink(options) for name, options in PRESETS.items() if name not in SAME_BUT_FOR_SIZE}
 EVERY = pytest.mark.parametrize("options", SMALL.values(), ids=SMALL)
 
 

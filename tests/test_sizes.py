@@ -41,7 +41,7 @@ def num_weights(model):
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_design_is_the_papers_and_the_size_is_not(name):
-    model, paper = options_for(name).model, preset(name)
+    model, paper = options_for(name, seconds=HOUR).model, preset(name)
     for key, value in paper.model_dump().items():
         if not is_size(key):
             assert getattr(model, key) == getattr(paper, key), key
@@ -53,7 +53,7 @@ def test_the_design_is_the_papers_and_the_size_is_not(name):
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_laptop_trains_it_as_it_trains_our_own(name):
-    own = options_for("regard-small" if name == "vaswani2017" else "regard-rnn")
+    own = options_for("regard-small" if name == "vaswani2017" else "regard-quick")
     options = options_for(name)
     assert (options.tokenizer, options.batch) == (own.tokenizer, own.batch)
     rate = {"rate": options.train.optimiser.rate}
@@ -72,6 +72,11 @@ def test_the_papers_size_is_one_flag_away(name):
 
 
 def test_the_size_follows_data_and_time():
+    widths = [
+        options_for("bahdanau2015", seconds=seconds).model.hidden_size for seconds in (900.0, HOUR, None)
+    ]
+    assert widths == [128, 256, 256]
+    assert options_for("bahdanau2015", on_gpu=True).model.hidden_size == 256
     assert options_for("vaswani2017").model.hidden_size == 128
     assert options_for("vaswani2017", 5_000_000, 3 * HOUR).model.hidden_size == 256
     assert options_for("bahdanau2015", 90_000).tokenizer.vocab_size < VOCAB

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import Scripted, one_after_another, straight
-from small import Brief, random_engine, random_weights, shrink
+from small import SAME_BUT_FOR_SIZE, Brief, random_engine, random_weights, shrink
 from small import translator as translator_with
 
 import regard
@@ -38,7 +38,7 @@ TEXTS = [
     "日本",
 ]
 TOKENIZERS = TokenizerPair.learn(["a bc cab", "“a”"], ["c ab d'", "”"], CharacterOptions(joint=True))
-SMALL = {name: shrink(options) for name, options in PRESETS.items() if name != "regard-base"}
+SMALL = {name: shrink(options) for name, options in PRESETS.items() if name not in SAME_BUT_FOR_SIZE}
 FEW = pytest.mark.parametrize(
     "options", [SMALL["bahdanau2015"], SMALL["regard-small"]], ids=["rnn", "transformer"]
 )

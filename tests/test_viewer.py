@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from small import random_weights, shrink
+from small import SAME_BUT_FOR_SIZE, random_weights, shrink
 
 from regard.alignment.reading import Reading
 from regard.draw.colours import shaded
@@ -716,7 +716,7 @@ def test_scripts_ask_only_for_what_there_is():
         assert set(re.findall(r'\bt\("([^"]+)"', script)) <= set(STRINGS["en"]), name
 
 
-@pytest.mark.parametrize("preset", [name for name in PRESETS if name != "regard-base"])
+@pytest.mark.parametrize("preset", [name for name in PRESETS if name not in SAME_BUT_FOR_SIZE])
 def test_every_card_has_a_title_in_every_language(preset):
     trace = tracer_of(preset).trace("ab", max_ratio=0.5, beam_size=1)
     for card in cards_json(trace):

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from small import random_weights, shrink
+from small import SAME_BUT_FOR_SIZE, random_weights, shrink
 
 from regard.contract import Ragged, make_batch
 from regard.model.presets import PRESETS
@@ -60,7 +60,7 @@ _LOOKS = product(
     ("additive", "dot", "scaled-dot", "general", "scaled-general", "location"),
     ("global", "local-m", "local-p"),
 )
-DESIGNS = {name: shrink(options) for name, options in PRESETS.items() if name != "regard-base"}
+DESIGNS = {name: shrink(options) for name, options in PRESETS.items() if name not in SAME_BUT_FOR_SIZE}
 DESIGNS |= {
     f"{order.__name__}-{scorer}-{window}": shrink(
         _recurrent(order, scorer, window, ("gru", "lstm", "rnn")[number % 3]), max_positions=12

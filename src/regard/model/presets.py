@@ -90,6 +90,17 @@ PRESETS: dict[str, RecurrentOptions | TransformerOptions] = {
         tie="target",
         dropout=0.2,
     ),
+    "regard-quick": RecurrentOptions(
+        cell="gru",
+        embedding_size=128,
+        hidden_size=128,
+        reading="both",
+        attention=AttendThenStep(scorer=ContentScorer(kind="additive")),
+        readout="maxout",
+        layer_norm=True,
+        tie="target",
+        dropout=0.1,
+    ),
     "regard-small": TransformerOptions(
         hidden_size=128, feed_forward_size=256, num_heads=4, num_encoder_layers=4, num_decoder_layers=4
     ),

@@ -36,7 +36,6 @@ from regard.vocabulary import NUM_RESERVED
 
 MIN_PAIRS = 50
 _FORMAT = "regard-data/1"
-_MAX_VALIDATION_PAIRS = 1000
 _MIN_VALIDATION_PAIRS = 15
 _VALIDATION_SHARE = 50  # one pair in so many, between those two
 _TOKENIZER_PAIRS = 100_000  # teach the tokenizer; more cost time and change little
@@ -179,13 +178,14 @@ class PrepareOptions:
     seed: int
     with_links: bool = False  # words are aligned, to teach attention
     vectors: VectorFiles = NO_VECTORS
+    max_validation_pairs: int = 1000
 
 
 def prepare(inspected: Inspected, folder: Path, options: PrepareOptions, progress: Progress) -> None:
     """Write all that training reads into a new folder, whole or not at all."""
     material, reports, readings = inspected.material, inspected.reports, inspected.readings()
     size, max_tokens = material.feature_size, options.max_tokens
-    split = _split(inspected, options.seed)
+    split = _split(inspected, options.max_validation_pairs, options.seed)
     # Reading order is not shuffled away by the sample: the same pairs always teach the same tokenizer.
     texts = (pair._replace(features=None) for read in readings for pair in split.keep(read()))
     taught = sample_pairs(texts, _TOKENIZER_PAIRS, options.seed)
@@ -238,10 +238,9 @@ def prepare(inspected: Inspected, folder: Path, options: PrepareOptions, progres
         (temporary / "data.json").write_text(json.dumps(data), "utf-8")
 
 
-def _split(inspected: Inspected, seed: int) -> Split:
-    """Return the pairs to validate on, and what must therefore not be trained on."""
+def _split(inspected: Inspected, most: int, seed: int) -> Split:
+    """Return the pairs to validate on, at most so many, and what must therefore not be trained on."""
     material, readings = inspected.material, inspected.readings()
-    most = _MAX_VALIDATION_PAIRS
     if material.feature_size is not None:  # those of all pairs are held in memory
         first = next(iter(readings[0]())).features
         assert first is not None

@@ -65,21 +65,20 @@ _RECIPES: dict[str, dict[str, Any]] = {
         },
     },
     "regard-rnn": {"batch": {"batch_tokens": 2048}, "train": {"optimiser": {"kind": "adam", "rate": 1e-3}}},
+    "regard-quick": {"batch": {"batch_tokens": 2048}, "train": {"optimiser": {"kind": "adam", "rate": 4e-3}}},
     "regard-small": {"batch": {"batch_tokens": 2048}, "train": {"optimiser": {"kind": "adam", "rate": 4e-3}}},
     "regard-base": {"train": {"optimiser": {"kind": "adam", "rate": 2e-3}}},
 }
-# The designs of the papers at a laptop's size are as large as these, and are trained like them.
-_SIZED_LIKE = {
-    "sutskever2014": "regard-rnn",
-    "cho2014": "regard-rnn",
-    "bahdanau2015": "regard-rnn",
-    "luong2015": "regard-rnn",
-    "vaswani2017": "regard-small",
-}
-# With layer norm after the sum, the rate of our own Transformers is too high.
-_SIZED_CHANGES = {"vaswani2017": {"train": {"optimiser": {"rate": 1e-3}}}}
+_TRANSFORMERS = ("vaswani2017",)  # of the papers; the others are recurrent
+# Designs of papers at a laptop's size are as large as these presets and trained like them, at these rates:
+# without layer norm in the cell or before the sub-layers, ours are too high.
+_PAPER_RATES = {"regard-quick": 2e-3, "regard-rnn": 1e-3, "regard-small": 1e-3, "regard-base": 1e-3}
 _BASE_WORDS = 4_000_000  # of both sides: fewer are learnt better by the small model
 _BASE_SECONDS = 2 * 3600.0
+_SHORT_SECONDS = 20 * 60.0  # docs/experiments.md, 2026-11-18: what learns most in minutes
+_SHORT_VOCAB_SIZE = 4000  # half of the work of a small model is its output layer
+_MAX_VALIDATION_PAIRS = 1000
+_VALIDATION_PAIRS_PER_SECOND = 0.5  # more, and a short training would spend its time on scoring
 _SECTIONS = ("tokenizer", "batch", "model", "train")
 _FREE = ("teacher", "variational")  # with the dropouts, what of a model only says how it learns
 _NOT_CONTINUED = ("steps", "seconds", "guidance")
@@ -102,9 +101,17 @@ class RunOptions:
         return {name: getattr(self, name).model_dump() for name in sections} | {"seed": self.seed}
 
 
-def choose_preset(num_words: int, seconds: float | None) -> str:
-    """Return the model that suits a corpus of so many words, both sides counted, and a time."""
-    return _own_transformer(num_words, seconds)
+def is_short(seconds: float | None) -> bool:
+    """Tell whether a training has so little time that the first updates must teach it most."""
+    return seconds is not None and seconds < _SHORT_SECONDS
+
+
+def choose_preset(num_words: int, seconds: float | None, *, on_gpu: bool = False) -> str:
+    """Return the model that suits a corpus of so many words, both sides counted, and a time.
+
+    Without a GPU a recurrent model learns more than a Transformer in the first minutes.
+    """
+    return "regard-quick" if is_short(seconds) and not on_gpu else _own_transformer(num_words, seconds)
 
 
 def _own_transformer(num_words: int, seconds: float | None) -> str:
@@ -113,13 +120,21 @@ def _own_transformer(num_words: int, seconds: float | None) -> str:
     return "regard-base"
 
 
-def choose_vocab_size(num_words: int) -> int:
+def choose_vocab_size(num_words: int, *, short: bool = False) -> int:
     """Return a vocabulary that grows with the root of the corpus, as its number of different words does.
 
     Small corpora want small vocabularies (Sennrich & Zhang 2019): a piece seen a few times is not learnt.
+    A short training does not see much of its corpus, and makes more updates with a small output layer.
     """
     wanted = 9 * num_words**0.5
-    return int(min(16_000, max(1000, round(wanted / 500) * 500)))
+    most = _SHORT_VOCAB_SIZE if short else 16_000
+    return int(min(most, max(1000, round(wanted / 500) * 500)))
+
+
+def choose_num_validation_pairs(seconds: float | None) -> int:
+    """Return how many pairs are enough to validate on: scoring them takes a small part of the time."""
+    wanted = _MAX_VALIDATION_PAIRS if seconds is None else int(seconds * _VALIDATION_PAIRS_PER_SECOND)
+    return min(_MAX_VALIDATION_PAIRS, max(100, wanted))
 
 
 def effective_options(
@@ -129,6 +144,7 @@ def effective_options(
     seed: int,
     num_features: int | None = None,
     size: Size = "laptop",
+    on_gpu: bool = False,
 ) -> RunOptions:
     """Return all options of a run; what the user said comes last and wins.
 
@@ -141,13 +157,20 @@ def effective_options(
             "--size paper is for the presets of papers; remove it, or choose a --preset from: "
             + ", ".join(PAPERS)
         )
-    sized = size == "laptop" and preset_name in PAPERS
-    values = _resized_recipe(preset_name, num_words, said) if sized else _recipe(preset_name)
+    seconds = said.get("train", {}).get("seconds")
+    short = is_short(seconds) and not on_gpu
+    values = _recipe(preset_name)
+    if size == "laptop" and preset_name in PAPERS:
+        recurrent = "regard-quick" if short else "regard-rnn"
+        is_transformer = preset_name in _TRANSFORMERS
+        own = _own_transformer(num_words, seconds) if is_transformer else recurrent
+        values = _resized_recipe(preset_name, own)
     if num_features is not None:
         values["model"]["source"] = FeatureSource(feature_size=num_features).model_dump()
     values = merged(values, said)
     if values["tokenizer"].get("kind", "unigram") in ("unigram", "bpe"):
-        values["tokenizer"] = {"vocab_size": choose_vocab_size(num_words)} | values["tokenizer"]
+        vocab_size = choose_vocab_size(num_words, short=short)
+        values["tokenizer"] = {"vocab_size": vocab_size} | values["tokenizer"]
     options = options_of(values | {"seed": seed})
     _check_source(options, num_features)
     return options
@@ -159,15 +182,10 @@ def _recipe(preset_name: str) -> dict[str, Any]:
     return merged(base, _RECIPES[preset_name])
 
 
-def _resized_recipe(
-    preset_name: str, num_words: int, said: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Return the design of a paper with the size and the training of our own preset of its family."""
-    own = _SIZED_LIKE[preset_name]
-    if own == "regard-small":
-        own = _own_transformer(num_words, _seconds(said))
+def _resized_recipe(preset_name: str, own: str) -> dict[str, Any]:
+    """Return the design of a paper with the size and the training of one of our own presets."""
     values = _recipe(own) | {"model": resized(preset_name, own).model_dump()}
-    return merged(values, _SIZED_CHANGES.get(preset_name, {}))
+    return merged(values, {"train": {"optimiser": {"rate": _PAPER_RATES[own]}}})
 
 
 def continued_options(
@@ -196,10 +214,6 @@ def continued_options(
                 raise ConfigError(f"{name}.{key} is {value!r} in this model and cannot be changed; remove it")
     _check_source(options, num_features)
     return options
-
-
-def _seconds(said: Mapping[str, Mapping[str, Any]]) -> float | None:
-    return said.get("train", {}).get("seconds")
 
 
 def _check_source(options: RunOptions, num_features: int | None) -> None:

@@ -22,13 +22,14 @@ from regard.corpus.read import Corpus, open_corpus
 from regard.errors import CheckpointError, ConfigError, CorpusError, OutputError, TrainingError
 from regard.files import writing
 from regard.model.build import count_parameters, frozen_rows
-from regard.model.presets import PAPERS, smaller_than_paper
+from regard.model.presets import PAPERS
 from regard.modelfile import ModelFile, load_model, save_model
 from regard.parallel import num_cores
 from regard.progress import Stages
 from regard.starter import locate
 from regard.text.vectors import Coverage
 from regard.training.checkpoint import Checkpoint, locked, newest_checkpoint
+from regard.training.choice import choices_told
 from regard.training.device import choose_device, with_precision
 from regard.training.diagnose import about_data, is_blind
 from regard.training.display import Display, TensorBoardDisplay, several, tensorboard_writer
@@ -49,6 +50,7 @@ from regard.training.prepare import Material, PrepareOptions, inspect_material, 
 from regard.training.processes import Processes, join_processes
 from regard.training.recipes import (
     RunOptions,
+    choose_num_validation_pairs,
     choose_preset,
     continued_options,
     effective_options,
@@ -57,6 +59,7 @@ from regard.training.recipes import (
 from regard.training.request import BUDGET, TrainRequest, changed_settings
 from regard.training.stopping import Signals, catching_signals
 from regard.training.validate import Validated
+from regard.training.verdict import Direction
 from regard.training.workers import choose_num_workers
 
 _STOPPED_EARLY = "stopped before the first update; the same command starts again"
@@ -116,7 +119,7 @@ def _train(
             _check_free(request)
             stack.enter_context(locked(folder))
             stages = watch.signals.stages(watch.stages, _STOPPED_EARLY)
-            is_done = _begin(request, start, material, stages)
+            is_done = _begin(request, start, material, watch.display, stages)
         if processes.tell_all(is_done):
             return finished(request) if processes.is_first else None
         end = _learn(request, device, processes, watch, started)
@@ -126,7 +129,9 @@ def _train(
         return finish(request, device, end, watch.signals.stages(watch.stages, _STOPPED_LATE))
 
 
-def _begin(request: TrainRequest, start: ModelFile | None, material: Material, stages: Stages) -> bool:
+def _begin(
+    request: TrainRequest, start: ModelFile | None, material: Material, display: Display, stages: Stages
+) -> bool:
     """Prepare the run folder, unless that is done; return whether the whole training is done."""
     folder = request.folder
     for leftover in (*folder.glob(".*.part"), *folder.glob(".*.old")):  # of a process that was killed
@@ -151,15 +156,21 @@ def _begin(request: TrainRequest, start: ModelFile | None, material: Material, s
             )
     with stages() as progress:
         inspected = inspect_material(material, progress)
-        name, options = _chosen_options(request, start, material, inspected.num_words)
-        check_vectors(request.vectors, options, start, width_is_known=True)
-        how = PrepareOptions(
-            tokenizing=start.tokenizers if start else options.tokenizer,
-            max_tokens=options.batch.max_tokens,
-            seed=request.seed,
-            with_links=options.train.guidance > 0,
-            vectors=request.vectors,
-        )
+    name, options = _chosen_options(request, start, material, inspected.num_words)
+    check_vectors(request.vectors, options, start, width_is_known=True)
+    report = inspected.reports[0]
+    direction = Direction(report.source_language, report.target_language)
+    for line in choices_told(request, name, options, direction):
+        display.note(line)
+    how = PrepareOptions(
+        tokenizing=start.tokenizers if start else options.tokenizer,
+        max_tokens=options.batch.max_tokens,
+        seed=request.seed,
+        with_links=options.train.guidance > 0,
+        vectors=request.vectors,
+        max_validation_pairs=choose_num_validation_pairs(options.train.seconds),
+    )
+    with stages() as progress:
         prepare(inspected, folder / DATA_FOLDER, how, progress)
     if request.start is not None:  # the run is to know it when the file is gone, or another
         with writing(folder / START_FILE) as (stream,):
@@ -283,7 +294,6 @@ def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> Non
         *facts["notes"],
         *map(_vectors_told, facts.get("vectors", ())),
         *([f"{num_frozen:,} word vectors are frozen"] if num_frozen else []),
-        *_size_told(about, trainer.options),
         f"{about['preset']}: {facts['num_parameters']:,} weights, vocabulary {facts['vocab_size']:,}, "
         f"{trainer.epoch_updates:,} updates per epoch",
     ]
@@ -294,14 +304,6 @@ def _tell_plan(about: dict[str, Any], trainer: Trainer, display: Display) -> Non
     if not step:
         for finding in about_data(trainer.prepared.facts, from_nothing=not began):
             display.note(f"{finding.cause}; {finding.advice}")
-
-
-def _size_told(about: dict[str, Any], options: RunOptions) -> list[str]:
-    """Return a line about a paper's preset that is not as wide as in the paper."""
-    name = about["preset"]
-    resized = name in PAPERS and about["request"].get("size") != "paper"
-    smaller = smaller_than_paper(name, options.model) if resized else None
-    return [f"{name} at a laptop's size: {smaller}; --size paper for the paper's"] if smaller else []
 
 
 def _vectors_told(row: dict[str, Any]) -> str:
@@ -333,8 +335,9 @@ def _chosen_options(
             return name, continued_options(start.options, start.config, said, seed, num_features)
         except ConfigError as error:
             raise ConfigError(f"--from {request.start}: {error}") from error
-    name = request.preset or choose_preset(num_words, request.said("train").get("seconds"))
-    return name, effective_options(name, num_words, said, seed, num_features, request.size)
+    on_gpu = choose_device(request.device).type != "cpu"
+    name = request.preset or choose_preset(num_words, request.said("train").get("seconds"), on_gpu=on_gpu)
+    return name, effective_options(name, num_words, said, seed, num_features, request.size, on_gpu)
 
 
 def _open_material(request: TrainRequest, start: ModelFile | None) -> Material:
