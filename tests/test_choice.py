@@ -20,13 +20,12 @@ MINUTE = 60.0
 FILES = (CorpusFiles((Path("a.tsv"),)),)
 
 
-def told(preset=None, seconds=6 * MINUTE, direction=("en", "fr"), **more):
+def told(preset=None, seconds=6 * MINUTE, target="fr", **more):
     options = {"train": {"seconds": seconds}}
     request = TrainRequest(FILES, Path("m.regard"), preset=preset, options=options, **more)
     name = preset or choose_preset(MANUALS_WORDS, seconds)
-    return choices_told(
-        request, name, effective_options(name, MANUALS_WORDS, options, 1), Direction(*direction)
-    )
+    model_options = effective_options(name, MANUALS_WORDS, options, 1)
+    return choices_told(request, name, model_options, Direction.of(request, "en", target))
 
 
 @pytest.mark.parametrize(
@@ -98,4 +97,4 @@ def test_a_short_training_chooses_and_says_so(corpus, tmp_path):
 def test_what_the_user_chose_is_not_told():
     assert told(preset="regard-quick") == []
     assert told(start=Path("en-fr")) == []
-    assert told(seconds=None, direction=("en", "de")) == []
+    assert told(seconds=None, target="de") == []

@@ -128,6 +128,7 @@ def test_every_rung_has_the_same_budget_options_and_seed(corpus, tmp_path):
     assert {request.seed for request in requests} == {5}
     assert {request.options["train"]["seconds"] for request in requests} == {90.0}
     assert {request.options["model"]["hidden_size"] for request in requests} == {8}
+    assert {request.max_validation_pairs for request in requests} == {1000}  # also for a short time
     designs = [(request.preset, json.dumps(request.options["model"])) for request in requests]
     assert len(set(designs)) == len(LADDER) == 9
     assert [rung.name for rung in LADDER if not rung.has_attention] == ["sutskever", "cho"]

@@ -74,6 +74,11 @@ def test_a_model_that_began_trained_is_not_told_to_begin_so():
     assert "--from" not in verdict.next
 
 
+def test_who_chose_a_design_is_not_offered_a_model_of_another():
+    verdict = judge(replace(MANUALS, direction=Direction("en", "fr", design_is_given=True)))
+    assert "--from" not in verdict.next and "--time 59m" in verdict.next
+
+
 def test_a_model_that_ignores_its_source_is_not_usable_whatever_its_score():
     verdict = judge(replace(CAPTIONS, ignores_source=True))
     assert verdict.level == "not usable yet" and "the source hardly changes" in verdict.why

@@ -16,6 +16,7 @@ from regard.training.recipes import effective_options, merged
 from regard.training.request import CorpusFiles, TrainRequest, changed_settings
 from regard.training.run import train
 
+_NUM_MEASURED = 1000  # pairs that the rungs are compared on: with fewer, differences are too uncertain
 _IDEAS = ("kind", "attention", "reading")  # of a model: what the rungs differ in
 
 
@@ -52,6 +53,7 @@ class Plan:
             options=options,
             seed=self.seed,
             device=self.device,
+            max_validation_pairs=_NUM_MEASURED,
         )
 
     def check(self, ladder: Sequence[Rung]) -> None:

@@ -14,9 +14,7 @@ def choices_told(
     resized = preset_name in PAPERS and request.size == "laptop"
     if resized and (smaller := smaller_than_paper(preset_name, options.model)):
         lines.append(f"{preset_name} at a laptop's size: {smaller}; --size paper for the paper's")
-    if request.start is not None or request.preset is not None:
-        return lines
-    if preset_name == "regard-quick":
+    if preset_name == "regard-quick" and request.preset is None and request.start is None:
         lines.append(
             "for a short time: regard-quick, a small recurrent model, with vocabulary "
             f"{options.tokenizer.vocab_size:,}; --preset and --vocab for others"

@@ -81,7 +81,8 @@ def finish(request: TrainRequest, device: torch.device, end: dict[str, Any], sta
         sources=[one.source for one in translations],
         target_language=prepared.facts.target_language,
     )
-    verdict = _judge(scores, end, options, prepared, began_trained=request.start is not None)
+    direction = Direction.of(request, prepared.facts.source_language, prepared.facts.target_language)
+    verdict = _judge(scores, end, options, prepared, direction)
     judged = {"verdict": asdict(verdict)} if verdict else {}
     card = (
         origin(about)
@@ -99,19 +100,18 @@ def finish(request: TrainRequest, device: torch.device, end: dict[str, Any], sta
 
 
 def _judge(
-    scores: Scores, end: dict[str, Any], options: RunOptions, prepared: Prepared, *, began_trained: bool
+    scores: Scores, end: dict[str, Any], options: RunOptions, prepared: Prepared, direction: Direction
 ) -> Verdict | None:
-    facts = prepared.facts
     return judge(
         Outcome(
             bleu=scores.bleu,
             ignores_source=end["ignores_source"],
             stopped_improving=end["reason"].startswith(NO_BETTER),
-            num_pairs=facts.num_pairs,
+            num_pairs=prepared.facts.num_pairs,
             pace=Pace(
                 end["step"], end["seconds"], end["prepared_seconds"], options.train.seconds is not None
             ),
-            direction=Direction(facts.source_language, facts.target_language, began_trained),
+            direction=direction,
         )
     )
 

@@ -60,6 +60,7 @@ class TrainRequest:
     start: Path | None = None  # a model whose weights, design and vocabulary it begins with
     vectors: VectorFiles = NO_VECTORS
     size: Size = "laptop"  # of a paper's preset
+    max_validation_pairs: int | None = None  # None: as many as suit the time
 
     @property
     def folder(self) -> Path:

@@ -159,7 +159,7 @@ def _begin(
     name, options = _chosen_options(request, start, material, inspected.num_words)
     check_vectors(request.vectors, options, start, width_is_known=True)
     report = inspected.reports[0]
-    direction = Direction(report.source_language, report.target_language)
+    direction = Direction.of(request, report.source_language, report.target_language)
     for line in choices_told(request, name, options, direction):
         display.note(line)
     how = PrepareOptions(
@@ -168,7 +168,8 @@ def _begin(
         seed=request.seed,
         with_links=options.train.guidance > 0,
         vectors=request.vectors,
-        max_validation_pairs=choose_num_validation_pairs(options.train.seconds),
+        max_validation_pairs=request.max_validation_pairs
+        or choose_num_validation_pairs(options.train.seconds),
     )
     with stages() as progress:
         prepare(inspected, folder / DATA_FOLDER, how, progress)
@@ -211,7 +212,8 @@ def _learn(
     start = None if request.start is None else load_model(folder / START_FILE)
     model = first_model(options, prepared.facts.vocab_sizes, start, prepared.vectors, request.vectors.freeze)
     trainer = Trainer(options, prepared, model.to(device), folder, processes, num_workers, display)
-    trainer.direction = replace(trainer.direction, began_trained=start is not None)
+    facts = prepared.facts
+    trainer.direction = Direction.of(request, facts.source_language, facts.target_language)
     checkpoint, damaged = newest_checkpoint(folder)
     if processes.is_first:
         for line in damaged:

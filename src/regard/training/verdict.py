@@ -12,6 +12,7 @@ from typing import Literal
 
 from regard.starter import bundled
 from regard.training.diagnose import SMALL_PAIRS, Finding
+from regard.training.request import TrainRequest
 
 _WEAK_BLEU = 10.0
 _USABLE_BLEU = 20.0
@@ -27,17 +28,24 @@ FORESEE_MIN_STEP = 10  # before, the speed is not known
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """From which language into which, and whether the training began with a trained model."""
+    """From which language into which, and whether a trained model or a preset was given."""
 
     source: str | None
     target: str | None
     began_trained: bool = False
+    design_is_given: bool = False
+
+    @classmethod
+    def of(cls, request: TrainRequest, source: str | None, target: str | None) -> "Direction":
+        """Return the direction of a training that was asked for."""
+        return cls(source, target, request.start is not None, request.preset is not None)
 
     @property
     def bundled_model(self) -> str | None:
-        """The bundled model to begin with, if there is one and the training did not begin with a model."""
+        """The bundled model to begin with, if there is one and neither a model nor a design was given."""
         name = f"{_plain(self.source)}-{_plain(self.target)}"
-        return name if not self.began_trained and name in bundled() else None
+        given = self.began_trained or self.design_is_given
+        return name if not given and name in bundled() else None
 
 
 @dataclass(frozen=True, slots=True)
