@@ -111,7 +111,7 @@ PRESETS: dict[str, RecurrentOptions | TransformerOptions] = {
 
 
 PAPERS = tuple(name for name in PRESETS if not name.startswith("regard-"))
-_MAX_STACK = 2  # layers of a resized stack of recurrent layers: it stays a stack, and learns in minutes
+_MAX_LAYERS = 2  # of a resized design: a stack stays a stack, and learns in minutes
 
 
 def resized(name: str, own: str) -> RecurrentOptions | TransformerOptions:
@@ -128,7 +128,7 @@ def resized(name: str, own: str) -> RecurrentOptions | TransformerOptions:
     }
     for key in type(paper).model_fields:
         if key.startswith("num_") or key.endswith("_size"):
-            most = _MAX_STACK if key == "num_layers" else getattr(size, key)
+            most = _MAX_LAYERS if key.endswith("layers") else getattr(size, key)
             changes[key] = min(getattr(paper, key), most)
     return paper.model_copy(update=changes)
 
