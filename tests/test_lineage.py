@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import sys
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -384,6 +385,9 @@ class Interrupting(Quiet):
         if progress.step == 1:  # a second one would end it at once
             os.kill(os.getpid(), signal.SIGINT)
 
+    def note(self, text):
+        print(text, file=sys.stderr)
+
 
 @pytest.mark.slow
 def test_an_interrupted_command_goes_on_and_says_where_the_report_is(corpus, tmp_path, capsys, monkeypatch):
@@ -394,7 +398,7 @@ def test_an_interrupted_command_goes_on_and_says_where_the_report_is(corpus, tmp
     asked = ["some.fr", "some.en", "--report", tmp_path / "out", "--steps", "4", "--only", "luong-local"]
     asked += [*settings, "--sentence", "le chat dort ."]
     with monkeypatch.context() as patched:
-        patched.setattr("regard.lineage.run.open_display", Interrupting)
+        patched.setattr("regard.training.display.open_display", Interrupting)
         assert call(*asked) == 130
     assert not list(tmp_path.glob("out/report*")) and "goes on from here" in capsys.readouterr().err
     assert call(*asked) == 0

@@ -408,7 +408,7 @@ def test_a_training_judges_itself_and_keeps_the_verdict(corpus, tmp_path):
     request = request_for(corpus, tmp_path / "m.regard")
     trained, _ = run(request)
     assert trained.verdict.level == "not usable yet" and "12 updates" in trained.verdict.why
-    assert "--from fr-en" in trained.verdict.next
+    assert "--also" in trained.verdict.next  # not --from: the design was chosen
     assert load_model(request.out).card["verdict"] == asdict(trained.verdict)
     again, _ = run(request)  # finished: read from the run folder
     assert again.verdict == trained.verdict
@@ -418,7 +418,7 @@ def test_too_few_updates_are_told_after_a_hundred(corpus, tmp_path):
     request = request_for(corpus, tmp_path / "m.regard", steps=104, valid_steps=200)
     _, display = run(request)
     (told,) = [note for note in display.notes if "probably too few updates" in note]
-    assert "the run makes 104" in told and "--from fr-en" in told
+    assert "the run makes 104" in told and "--steps 2000" in told
     log = (request.folder / "log.jsonl").read_text()
     assert '"kind": "finding", "step": 100' in log
 
