@@ -26,6 +26,7 @@ from regard.cli import (
     lineage,
     runs,
     sample,
+    page,
     serve,
     show,
     suggestions,
@@ -36,7 +37,7 @@ from regard.errors import ConfigError, OutputError, RegardError
 from regard.files import MAX_EXPANSION, expansion_allowed
 
 _VERBS = (
-    demo, translate, show, serve, align, evaluate, train, lineage, runs, inspect, info, sample, suggestions,
+    demo, translate, show, page, serve, align, evaluate, train, lineage, runs, inspect, info, sample, suggestions,
     doctor,
 )  # fmt: skip
 

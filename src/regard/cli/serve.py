@@ -78,8 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-texts", action="store_true", help="write texts and translations into the log")
 
 
-def run(options: argparse.Namespace) -> None:
-    """Serve."""
+def need_packages() -> None:
+    """Raise an error if what serving needs is not installed."""
     try:
         import fastapi  # noqa: F401
         import httptools  # noqa: F401
@@ -87,6 +87,11 @@ def run(options: argparse.Namespace) -> None:
         import uvicorn  # noqa: F401
     except ImportError:
         raise ConfigError("serving needs more packages; install them with: pip install '.[serve]'") from None
+
+
+def run(options: argparse.Namespace) -> None:
+    """Serve."""
+    need_packages()
     if options.add_key is not None:
         from regard.server.limits import add_key
 
@@ -106,7 +111,7 @@ def run(options: argparse.Namespace) -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("regard").setLevel(logging.ERROR if options.quiet else logging.INFO)
     serve(
-        _models(options.models),
+        chosen_models(options.models),
         ServerOptions(
             host=options.host,
             port=options.port,
@@ -137,7 +142,7 @@ def _check(options: argparse.Namespace) -> None:
         raise ConfigError("--allow-origin * would let every web page use the server; name the sites")
 
 
-def _models(paths: list[Path]) -> dict[str, Path]:
+def chosen_models(paths: list[Path]) -> dict[str, Path]:
     """Return the models by name; those of the package if none is named."""
     if not paths:
         return bundled()

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import regard
@@ -20,6 +20,7 @@ from regard.server.docs import docs_page, style_hash
 from regard.server.errors import ApiError
 from regard.server.reply import GONE, Shape, Work, as_json, endpoint, plain_error, refusal
 from regard.server.service import Service
+from regard.viewer.page import served_page, static_files
 
 _log = logging.getLogger("regard.server")
 
@@ -175,11 +176,21 @@ def _add_plain(app: FastAPI, service: Service) -> None:
     async def docs(request: Request) -> Response:
         return HTMLResponse(docs_page(app.openapi()))
 
+    html, policy = served_page()
+    static = static_files()
+
     async def root(request: Request) -> Response:
-        return RedirectResponse("/docs")
+        return HTMLResponse(html, headers={"content-security-policy": policy})
+
+    async def part(request: Request) -> Response:
+        data, kind = static.get(request.path_params["path"], (None, ""))
+        if data is None:
+            return refusal(ApiError(404, "there is nothing here; /docs says what there is"))
+        return Response(data, media_type=kind)
 
     plain: dict[str, Callable[[Request], Awaitable[Response]]] = {
-        "/livez": live, "/readyz": ready, "/metrics": metrics, "/docs": docs, "/": root
+        "/livez": live, "/readyz": ready, "/metrics": metrics, "/docs": docs, "/": root,
+        "/static/{path:path}": part,
     }  # fmt: skip
     for path, handler in plain.items():
         app.add_route(path, handler, methods=["GET"], include_in_schema=False)
@@ -224,7 +235,9 @@ class _Around:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], *self._headers]
+                own = {name for name, _ in message["headers"]}
+                added = (header for header in self._headers if header[0] not in own)
+                message["headers"] = [*message["headers"], *added]
             await send(message)
 
         try:

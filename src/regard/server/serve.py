@@ -23,8 +23,10 @@ from regard.server.settings import ServerOptions
 _log = logging.getLogger("regard.server")
 
 
-def serve(models: Mapping[str, Path], options: ServerOptions) -> None:
-    """Serve until a signal ends it; SIGHUP reads the models again."""
+def serve(
+    models: Mapping[str, Path], options: ServerOptions, on_ready: Callable[[str], object] | None = None
+) -> None:
+    """Serve until a signal ends it; SIGHUP reads the models again. `on_ready` is given the address."""
     listener = _listen(options)
     _raise_file_limit()
     service = Service(models, options)
@@ -44,13 +46,18 @@ def serve(models: Mapping[str, Path], options: ServerOptions) -> None:
         )
         server = uvicorn.Server(config)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(server, service, listener))
+            runner.run(_run(server, service, listener, on_ready))
     finally:
         service.close()
         listener.close()
 
 
-async def _run(server: uvicorn.Server, service: Service, listener: socket.socket) -> None:
+async def _run(
+    server: uvicorn.Server,
+    service: Service,
+    listener: socket.socket,
+    on_ready: Callable[[str], object] | None,
+) -> None:
     loop = asyncio.get_running_loop()
     reloading: set[asyncio.Task[None]] = set()
 
@@ -74,6 +81,8 @@ async def _run(server: uvicorn.Server, service: Service, listener: socket.socket
     print(
         f"regard serves {names} at http://{shown}:{port} (documentation: /docs)", file=sys.stderr, flush=True
     )
+    if on_ready is not None:
+        loop.run_in_executor(None, on_ready, f"http://{shown}:{port}/")
     with contextlib.suppress(KeyboardInterrupt):
         await server.serve(sockets=[listener])
 

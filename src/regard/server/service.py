@@ -20,7 +20,7 @@ from regard.server.limits import Keys, Rates
 from regard.server.metrics import Metrics
 from regard.server.settings import ServerOptions
 from regard.server.suggestions import Suggestion, Suggestions
-from regard.server.workers import TraceTask
+from regard.server.workers import TraceForm, TraceTask
 from regard.trace.make import TraceArguments
 from regard.translate.request import Request
 from regard.translate.result import Translation
@@ -172,8 +172,10 @@ class Service:
             self.desk.leave(ticket)
         yield Answer(translation.text, route, translation, confidence=confidence)
 
-    async def trace(self, text: str, asked: Asked, how: TraceArguments, caller: Caller) -> list[str]:
-        """Return the traces of all parts of a text, as JSON."""
+    async def trace(
+        self, text: str, asked: Asked, how: TraceArguments, form: TraceForm, caller: Caller
+    ) -> bytes:
+        """Return the traces of all parts of a text."""
         self._check([text], asked, caller)
         route, _ = self._route(text, asked)
         if len(route.models) != 1:
@@ -184,9 +186,9 @@ class Service:
             )
         try:
             async with asyncio.timeout(self.options.deadline):
-                ticket = self.desk.call(TraceTask(route.models[0], text, how), caller.client)
-                traces: list[str] = await _result(self.desk, ticket)
-                return traces
+                ticket = self.desk.call(TraceTask(route.models[0], text, how, form), caller.client)
+                data: bytes = await _result(self.desk, ticket)
+                return data
         except TimeoutError:
             raise self._too_late() from None
 

@@ -5,6 +5,7 @@ between two steps of its search, and can tell the ids of each step while it runs
 """
 
 import contextlib
+import json
 import multiprocessing
 import os
 import signal
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from regard.contract import Batch, Engine, Forced, Ids, Probe, Step, unseen
 from regard.errors import RegardError, WorkerError
@@ -21,8 +22,14 @@ from regard.loaded import Loaded
 from regard.parallel import one_blas_thread
 from regard.search.searcher import StepSearcher
 from regard.trace.make import TraceArguments, Tracer
+from regard.trace.mechanics import cards_json
+from regard.trace.views import rendered
 from regard.translate.queue import Job
 from regard.translate.translator import search_job
+
+
+TraceForm = Literal["json", "page", "svg", "png", "html", "csv"]
+"""What a trace is wanted as; `page`: with the cards of its mechanics."""
 
 
 class StopError(Exception):
@@ -61,10 +68,17 @@ class TraceTask:
     model: str
     text: str
     asked: TraceArguments
+    form: TraceForm = "json"
 
     def work(self, loaded: Loaded) -> Any:
-        """Return the documents of all parts, as JSON."""
-        return [trace.to_json() for trace in Tracer(loaded).traces(self.text, **self.asked)]
+        """Return all parts, in this form."""
+        traces = Tracer(loaded).traces(self.text, **self.asked)
+        if self.form == "json":
+            return f'{{"traces":[{",".join(trace.to_json() for trace in traces)}]}}'.encode("utf-8", "replace")
+        if self.form == "page":
+            entries = (f'{{"trace":{one.to_json()},"cards":{json.dumps(cards_json(one))}}}' for one in traces)
+            return f'{{"entries":[{",".join(entries)}]}}'.encode("utf-8", "replace")
+        return rendered(traces if self.form != "csv" else traces[:1], self.form)
 
 
 class Worker:

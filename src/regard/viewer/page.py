@@ -1,6 +1,7 @@
 """One self-contained HTML file: the traces, the scripts that show them, and nothing that could call out."""
 
 import base64
+import hashlib
 import json
 from collections.abc import Sequence
 from importlib.resources import files
@@ -10,6 +11,11 @@ from regard.draw.labels import escaped
 from regard.flags import FLAGS
 from regard.report.html import frame
 
+_POLICY = (
+    "default-src 'none'; script-src 'self' {hashes}; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_KINDS = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
 _LANGUAGES: tuple[Literal["en", "ko"], ...] = ("en", "ko")
 _NO_SCRIPTS = "This page shows more where scripts may run. 스크립트를 켜면 더 볼 수 있습니다."
 _START = """
@@ -48,6 +54,44 @@ def page(documents: Sequence[str], cards: Sequence[list[dict[str, Any]]], pictur
     return frame(title, f"<style>\n{_read('style.css')}</style>", body, scripts=[modules, _START])
 
 
+def served_page() -> tuple[str, str]:
+    """Return the page that a server sends, and its content security policy: it may ask that server only."""
+    modules = json.dumps({"imports": {f"#app/{name}": f"/static/app/{name}.js" for name in _names()}})
+    strings = {language: _strings(language) for language in _LANGUAGES}
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in (modules, _START)
+    )
+    preloads = "".join(f'<link rel="modulepreload" href="/static/app/{name}.js">' for name in _names())
+    html = f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>regard</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/static/style.css">
+<script type="importmap">{modules}</script>
+{preloads}
+</head>
+<body>
+<div id="app"></div>
+<noscript>{_NO_SCRIPTS}</noscript>
+<script type="application/json" id="strings">{_inert(json.dumps(strings, ensure_ascii=False))}</script>
+<script type="application/json" id="lessons">{_inert(_read("lessons.json"))}</script>
+<script type="module">{_START}</script>
+</body>
+</html>
+"""
+    return html, _POLICY.format(hashes=hashes)
+
+
+def static_files() -> dict[str, tuple[bytes, str]]:
+    """Return what the served page asks for: the contents and media type of each path."""
+    paths = ["style.css", *(f"app/{name}.js" for name in _names())]
+    return {path: (_read(path).encode(), _KINDS[f".{path.rpartition('.')[2]}"]) for path in paths}
+
+
 def _strings(language: Literal["en", "ko"]) -> dict[str, str]:
     """Return the texts of the interface in a language, the meanings of flags among them."""
     strings: dict[str, str] = json.loads(_read(f"i18n/{language}.json"))
@@ -59,13 +103,16 @@ def _strings(language: Literal["en", "ko"]) -> dict[str, str]:
 
 def _modules() -> dict[str, str]:
     """Return each of our modules by the name under which the others import it."""
-    folder = files("regard.viewer") / "static" / "app"
-    found = sorted((one for one in folder.iterdir() if one.name.endswith(".js")), key=lambda one: one.name)
     return {
-        f"#app/{one.name.removesuffix('.js')}": "data:text/javascript;base64,"
-        + base64.b64encode(one.read_bytes()).decode()
-        for one in found
+        f"#app/{name}": f"data:text/javascript;base64,{base64.b64encode(_read(f'app/{name}.js').encode()).decode()}"
+        for name in _names()
     }
+
+
+def _names() -> list[str]:
+    """Return the names of our modules."""
+    folder = files("regard.viewer") / "static" / "app"
+    return sorted(one.name.removesuffix(".js") for one in folder.iterdir() if one.name.endswith(".js"))
 
 
 def _read(name: str) -> str:

@@ -18,8 +18,12 @@ from regard.server.errors import ApiError
 from regard.server.languages import name_of
 from regard.server.reply import plain_error
 from regard.server.service import AUTO, Answer, Asked, Caller, Service
+from regard.server.workers import TraceForm
 from regard.trace.document import Intervention
 from regard.trace.make import TraceArguments
+
+
+_MEDIA = {"svg": "image/svg+xml", "png": "image/png", "html": "text/html", "csv": "text/csv"}
 
 
 class SearchFields(BaseModel):
@@ -99,6 +103,7 @@ class TraceFields(Languaged):
     effects: bool = Field(False, description="what each source word does")
     gates: bool = Field(False, description="the gates of recurrent cells")
     interventions: list[Intervention] = Field([], max_length=200, description="changes of the running model")
+    form: TraceForm = Field("json", description="JSON, or a file; page: JSON with the cards of the mechanics")
 
 
 async def translate(service: Service, fields: Fields, caller: Caller) -> Any:
@@ -141,9 +146,8 @@ async def trace(service: Service, fields: Fields, caller: Caller) -> Any:
         how["prefix"] = body.prefix
     if body.search.model_fields_set:
         how |= body.search.model_dump(exclude_none=True)
-    traces = await service.trace(body.text, asked, how, caller)
-    body_bytes = f'{{"traces":[{",".join(traces)}]}}'.encode("utf-8", "replace")
-    return Response(body_bytes, media_type="application/json")
+    data = await service.trace(body.text, asked, how, body.form, caller)
+    return Response(data, media_type=_MEDIA.get(body.form, "application/json"))
 
 
 async def models(service: Service, fields: Fields, caller: Caller) -> Any:

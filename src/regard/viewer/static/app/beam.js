@@ -8,7 +8,7 @@ export const inputs = (state) => [state.step];
 
 const [WIDTH, HEIGHT, LEFT, TOP, LETTERS] = [116, 26, 18, 30, 10];
 
-export function draw({ trace, state, id }) {
+export function draw({ trace, state, live, id }) {
   const { beam } = trace;
   if (!beam) return h("section", { class: "panel beam", hidden: true });
   const places = layout(beam);
@@ -35,7 +35,8 @@ export function draw({ trace, state, id }) {
           "aria-label": t("beam"),
           width: LEFT + WIDTH * steps,
           height: height,
-          onkeydown: (event) => walk(event, beam),
+          onkeydown: (event) => (event.key === "Enter" && live ? goOn(event, trace, live) : walk(event, beam)),
+          ondblclick: live ? (event) => goOn(event, trace, live) : null,
           onfocusin: (event) => tell(event.target, trace),
           onclick: picked,
         },
@@ -56,7 +57,7 @@ export function draw({ trace, state, id }) {
         beam.nodes.map((node, number) => one(node, number, places[number], best, state.step, trace)),
       ),
     ),
-    h("output", { class: "readout" }, t("beam.readout")),
+    h("output", { class: "readout" }, t(live ? "beam.live" : "beam.readout")),
     h(
       "div",
       { class: "legend" },
@@ -79,6 +80,18 @@ export function draw({ trace, state, id }) {
       ),
     ),
   );
+}
+
+/** Let the decoder go on from a hypothesis. */
+function goOn(event, trace, live) {
+  const node = event.target.closest?.(".node");
+  if (!node) return;
+  event.preventDefault();
+  const pieces = [];
+  for (let at = Number(node.dataset.node); at !== null; at = trace.beam.nodes[at].parent)
+    pieces.unshift(trace.beam.nodes[at].piece);
+  const text = pieces.filter((one) => one !== "</s>").join("").replace(/▁/g, " ").trim();
+  live.change({ type: "prefix", text }, pieces.length - 1);
 }
 
 /** The place of each hypothesis: its step, and its rank by score among those of its step. */

@@ -3,10 +3,14 @@
 const SVG = "http://www.w3.org/2000/svg";
 const HANDLERS = [
   "onclick",
+  "ondblclick",
+  "onsubmit",
   "oninput",
   "onchange",
   "onkeydown",
+  "onpointerdown",
   "onpointerover",
+  "onpointerout",
   "onpointermove",
   "onpointerleave",
   "onfocusin",
@@ -46,7 +50,9 @@ export const s = (tag, props, ...children) => build(document.createElementNS(SVG
  * at every change, and still focus, scroll positions and a slider that is being dragged stay as they are.
  */
 export function morph(old, fresh) {
-  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) {
+  // What has a life of its own, such as an instrument with its settings, stays as it is.
+  if (fresh.keep && old.keep === fresh.keep) return old;
+  if (fresh.keep || old.keep || old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName) {
     old.replaceWith(fresh);
     return fresh;
   }
@@ -58,7 +64,10 @@ export function morph(old, fresh) {
     if (!fresh.hasAttribute(name) && !isOwn(old, name)) old.removeAttribute(name);
   for (const name of fresh.getAttributeNames()) {
     const value = fresh.getAttribute(name);
-    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (old.getAttribute(name) === value) continue;
+    // A policy may forbid the attribute, never the property.
+    if (name === "style") old.style.cssText = fresh.style.cssText;
+    else old.setAttribute(name, value);
   }
   for (const name of HANDLERS) if (old[name] !== fresh[name]) handle(old, name, fresh[name]);
   if (fresh.paint) old.paint = fresh.paint;

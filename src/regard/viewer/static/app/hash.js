@@ -30,15 +30,15 @@ export function stateOf(params, number) {
 }
 
 /** Write the state, but not too often: browsers hinder pages that change their address hundreds of times. */
-export function write(app, states) {
+export function write(app, states, more) {
   if (!hasAddress()) return;
   clearTimeout(waiting);
   const rest = PAUSE - (performance.now() - written);
-  if (rest > 0) waiting = setTimeout(() => put(app, states), rest);
-  else put(app, states);
+  if (rest > 0) waiting = setTimeout(() => put(app, states, more), rest);
+  else put(app, states, more);
 }
 
-function put(app, states) {
+function put(app, states, more = {}) {
   written = performance.now();
   const params = new URLSearchParams();
   states.forEach((state, number) => {
@@ -53,6 +53,7 @@ function put(app, states) {
     if (state.numbers) add("numbers", 1);
     if (state.pin) add("pin", state.pin.map((place) => place + 1).join("."));
   });
+  for (const [key, value] of Object.entries(more)) params.set(key, value);
   params.set("lang", app.language);
   if (app.theme !== "auto") params.set("theme", app.theme);
   try {

@@ -6,17 +6,19 @@ import { t, translated, fixed, grouped, languageName } from "#app/i18n";
 export const name = "header";
 export const inputs = () => [];
 
-export function draw({ trace }) {
+export function draw({ trace, live }) {
   const { source, target, model } = trace;
   return h(
     "header",
     { class: "panel about" },
-    h(
-      "div",
-      { class: "sentences" },
-      sentence("source", source.text, model.source_language),
-      sentence("target", target.text, model.target_language),
-    ),
+    live
+      ? null
+      : h(
+          "div",
+          { class: "sentences" },
+          sentence("source", source.text, model.source_language),
+          sentence("target", target.text, model.target_language),
+        ),
     h(
       "dl",
       { class: "facts" },

@@ -13,6 +13,9 @@ const LETTERS = {
   L: (act) => act.turn("layer", -1),
   w: (act, state) => act.set({ by: state.by === "words" ? "pieces" : "words", pin: null }),
   m: (act) => act.nextMeasure(),
+  e: (act) => act.editCurrent(),
+  ",": (act, _, cards) => act.micro(-1, cards),
+  ".": (act, _, cards) => act.micro(1, cards),
 };
 
 export function listen(app) {
@@ -28,9 +31,9 @@ function pressed(event, app) {
   const { key, target } = event;
   const viewer = app.active();
   if (app.store.state.letters) {
-    const page = { d: app.nextTheme, g: app.nextLanguage, "?": app.help }[key];
+    const page = { d: app.nextTheme, g: app.nextLanguage, c: app.compare, "?": app.help }[key];
     if (page) return (page(), true);
-    if (viewer && key in LETTERS) return (LETTERS[key](viewer.act, viewer.store.state), true);
+    if (viewer && key in LETTERS) return (LETTERS[key](viewer.act, viewer.store.state, viewer.cards.length), true);
   }
   if (!viewer) return false;
   const { act, trace } = viewer;

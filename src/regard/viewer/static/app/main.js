@@ -5,6 +5,8 @@ import { icon } from "#app/icons";
 import { createStore, memory } from "#app/store";
 import { setStrings, setLanguage, languages, t } from "#app/i18n";
 import { mount } from "#app/viewer";
+import { setLessons } from "#app/lessons";
+import * as live from "#app/live";
 import * as hash from "#app/hash";
 import * as keys from "#app/keys";
 import * as help from "#app/help";
@@ -28,15 +30,17 @@ export async function start() {
   });
   const root = document.getElementById("app");
   const bar = root.appendChild(h("div"));
-  const entries = json("traces");
-  const main = root.appendChild(h("main", { class: entries.length > 1 ? "several" : null }));
+  const entries = document.getElementById("traces") ? json("traces") : null;
+  const main = root.appendChild(h("main", { class: entries?.length > 1 ? "several" : entries ? null : "live" }));
   let dialog = root.appendChild(h("dialog"));
   const viewers = [];
   let used = 0;
+  let desk = null; // what asks an engine, if there is one
 
   const app = {
     store,
-    active: () => (viewers[used]?.store ? viewers[used] : viewers.find((viewer) => viewer.store)),
+    active: () => desk?.viewer ?? (viewers[used]?.store ? viewers[used] : viewers.find((viewer) => viewer.store)),
+    compare: () => desk?.toggleCompare(),
     nextTheme() {
       const theme = THEMES[(THEMES.indexOf(store.state.theme) + 1) % THEMES.length];
       memory.set("theme", theme);
@@ -53,7 +57,8 @@ export async function start() {
   const remember = () =>
     hash.write(
       store.state,
-      viewers.map((viewer) => viewer.store?.state),
+      desk ? [desk.viewer?.store.state] : viewers.map((viewer) => viewer.store?.state),
+      desk?.params(),
     );
 
   const redraw = () => {
@@ -76,11 +81,29 @@ export async function start() {
       viewer.host.setAttribute("aria-label", t("trace_n", { n: number + 1 }));
       viewer.redraw();
     });
+    desk?.viewer?.redraw();
+    desk?.other?.redraw();
+    desk?.draw();
     remember();
   };
 
   redraw();
-  for (const [number, entry] of entries.entries()) {
+  if (!entries) {
+    setLessons(json("lessons"));
+    const state = hash.stateOf(asked, 0);
+    const open = asked.get("open");
+    if (open !== null) state.open = open.split(",").filter(Boolean);
+    try {
+      desk = await live.start({ app, main, asked: { params: asked, state }, remember });
+    } catch (error) {
+      main.append(h("p", { class: "panel refusal", role: "alert" }, t("reason.gone")));
+      throw error;
+    } finally {
+      document.body.classList.add("ready");
+    }
+    document.addEventListener("answered", () => setTimeout(() => desk.draw()));
+  }
+  for (const [number, entry] of (entries ?? []).entries()) {
     const host = main.appendChild(h("article", { class: "viewer" }));
     for (const event of ["focusin", "pointerdown"]) host.addEventListener(event, () => (used = number));
     viewers.push(await mount(host, entry, { id: `trace${number}`, state: hash.stateOf(asked, number) }));
@@ -97,6 +120,7 @@ export async function start() {
       language: oneOf(languages(), params.get("lang"), store.state.language),
       theme: oneOf(THEMES, params.get("theme"), store.state.theme),
     });
+    desk?.read(params);
     viewers.forEach((viewer, number) =>
       viewer.act?.set({ layer: null, head: null, pin: null, ...hash.stateOf(params, number) }),
     );

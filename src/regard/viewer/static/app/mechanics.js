@@ -7,9 +7,10 @@ import { headOf } from "#app/data";
 import { names, layerAndHead } from "#app/views";
 import { strip, vector, bars, formula, largest } from "#app/strips";
 import { list } from "#app/candidates";
+import { icon } from "#app/icons";
 
 export const name = "mechanics";
-export const inputs = (state) => [state.step, state.view, state.layer, state.head];
+export const inputs = (state) => [state.step, state.view, state.layer, state.head, state.micro];
 
 const AGREES = 1e-2; // of states that have eleven bits
 const ROLES = {
@@ -23,7 +24,7 @@ const ROLES = {
   fixed: "context",
 };
 
-export function draw({ trace, cards, state, id }) {
+export function draw({ trace, cards, state, act, id }) {
   const { layer, head } = layerAndHead(trace, state);
   const layered = cards.some((card) => card.shows.some((show) => show.name.includes("{l}")));
   const where = layered ? t("mechanics.where", { layer: layer + 1, head: head + 1 }) : "";
@@ -38,14 +39,18 @@ export function draw({ trace, cards, state, id }) {
       state.view === "alignment" && trace.model.reading?.shifted
         ? h("span", { class: "hint" }, t("mechanics.shifted"))
         : null,
+      micro(cards, state, act),
     ),
     h(
       "ol",
       { class: "cards" },
-      cards.map((card) =>
+      cards.map((card, place) =>
         h(
           "li",
-          { class: `card ${ROLES[card.key] ?? ""}` },
+          {
+            class: `card ${ROLES[card.key] ?? ""}${state.micro === null || place <= state.micro ? "" : " to-come"}`,
+            "aria-current": place === state.micro ? "step" : null,
+          },
           h("h3", null, card.number === null ? null : h("span", { class: "step-number" }, card.number), title(card)),
           h("p", { class: "formula" }, formula(translated("formula", card.formula) ?? card.formula)),
           card.shows.map((show) => shown(trace, card, show, state.step, layer, head)),
@@ -53,6 +58,23 @@ export function draw({ trace, cards, state, id }) {
         ),
       ),
     ),
+  );
+}
+
+/** Going through the cards one by one. */
+function micro(cards, state, act) {
+  const button = (key, by) =>
+    h(
+      "button",
+      { type: "button", class: `round micro-${key}`, "aria-label": t(`micro.${key}`), title: t(`micro.${key}`), onclick: () => act.micro(by, cards.length) },
+      icon(key),
+    );
+  return h(
+    "span",
+    { class: "micro", role: "group", "aria-label": t("micro") },
+    button("back", -1),
+    h("span", { class: "hint" }, state.micro === null ? t("micro.all") : `${state.micro + 1} / ${cards.length}`),
+    button("forward", 1),
   );
 }
 

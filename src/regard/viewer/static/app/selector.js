@@ -10,7 +10,7 @@ export const inputs = (state) => [state.view, state.layer, state.head];
 
 const VIEWS = ["alignment", "cross", "encoder", "decoder"];
 
-export function draw({ trace, state, act, id }) {
+export function draw({ trace, state, act, live, id }) {
   const kinds = Object.keys(trace.attentions);
   const [layers, heads] = trace.attentions.cross?.logs.shape ?? [0, 0];
   if (kinds.length < 2 && layers * heads < 2) return h("section", { class: "panel selector", hidden: true });
@@ -41,6 +41,34 @@ export function draw({ trace, state, act, id }) {
     ),
     h("p", { class: "hint what" }, described(trace, state)),
     thumbnails(trace, state, act),
+    live ? switches(trace, state, live) : null,
+  );
+}
+
+/** What can be switched off: the head in focus, positions, the mask. */
+function switches(trace, state, live) {
+  const { reading } = trace.model;
+  const kind = state.view === "alignment" ? "cross" : state.view;
+  const { layer, head } = state.view === "alignment" ? reading : state;
+  const button = (change, text, disabled) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: `off-${change.type}`,
+        "aria-pressed": String(live.has(change)),
+        disabled,
+        onclick: () => live.toggle(change),
+      },
+      text,
+    );
+  const one = layer === null || head === null ? t("off.choose") : t("off.head", { where: place(layer, head) });
+  return h(
+    "div",
+    { class: "switches", role: "group", "aria-label": t("off") },
+    button({ type: "head_off", kind, layer, head }, one, layer === null || head === null),
+    trace.model.kind === "transformer" ? button({ type: "positions_off" }, t("off.positions")) : null,
+    trace.model.kind === "transformer" ? button({ type: "mask_off" }, t("off.mask")) : null,
   );
 }
 

@@ -85,5 +85,14 @@ export function formula(text) {
   );
 }
 
+/** A vector by the means of equal parts of it: fewer cells are easier to look at. */
+export function blocks(values, count) {
+  const size = values.length / Math.min(count, values.length);
+  return Float32Array.from({ length: Math.min(count, values.length) }, (_, at) => {
+    const part = values.subarray(Math.floor(at * size), Math.floor((at + 1) * size));
+    return part.reduce((sum, value) => sum + value, 0) / part.length;
+  });
+}
+
 const first = (values) => [...values.slice(0, FIRST)].map((value) => fixed(value, 3)).join(" ");
 export const largest = (values) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9);

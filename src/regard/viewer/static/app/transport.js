@@ -1,18 +1,26 @@
 // Going through the translation step by step. Nothing moves by itself.
 
 import { h, printable } from "#app/dom";
+import { names, unitOf, units } from "#app/views";
 import { icon } from "#app/icons";
 import { t, percent } from "#app/i18n";
 
 export const name = "transport";
-export const inputs = (state) => [state.step, state.playing, state.speed];
+export const inputs = (state) => [state.step, state.playing, state.speed, state.by];
 
 const SPEEDS = [0.5, 1, 2, 4];
 const MILLISECONDS = 1000; // of a step at speed 1
 
-export function draw({ trace, state, act }) {
-  const { pieces } = trace.target;
-  const last = pieces.length - 1;
+/** The steps at which the transport stops: each word's first in a live page that goes by words, else all. */
+export function stops(trace, state, live) {
+  const all = trace.target.pieces.map((_, step) => step);
+  return live && state.by === "words" ? units(trace.target).map((unit) => unit[0]) : all;
+}
+
+export function draw({ trace, state, act, live }) {
+  const all = stops(trace, state, live);
+  const last = all.length - 1;
+  const at = all.findLastIndex((step) => step <= state.step);
   const button = (key, sign, on, disabled) =>
     h(
       "button",
@@ -25,9 +33,9 @@ export function draw({ trace, state, act }) {
     h(
       "div",
       { class: "buttons" },
-      button("back", "back", () => act.step(-1), state.step === 0),
+      button("back", "back", () => act.step(-1), at === 0),
       button(state.playing ? "pause" : "play", state.playing ? "pause" : "play", () => act.play(), last === 0),
-      button("forward", "forward", () => act.step(1), state.step === last),
+      button("forward", "forward", () => act.step(1), at === last),
     ),
     h(
       "div",
@@ -40,13 +48,13 @@ export function draw({ trace, state, act }) {
         class: "slider",
         "aria-label": t("step"),
         "aria-valuetext": said(trace, state.step),
-        oninput: (event) => act.go(Number(event.target.value)),
-        value: state.step,
+        oninput: (event) => act.go(all[Number(event.target.value)]),
+        value: at,
       }),
       h(
         "div",
         { class: "ticks", "aria-hidden": "true" },
-        pieces.map((_, step) => h("i", { class: step <= state.step ? "passed" : null })),
+        all.map((step) => h("i", { class: step <= state.step ? "passed" : null })),
       ),
     ),
     h(
@@ -59,8 +67,18 @@ export function draw({ trace, state, act }) {
         SPEEDS.map((speed) => h("option", { value: speed, selected: speed === state.speed }, `${speed}×`)),
       ),
     ),
-    h("p", { class: "saying", "aria-live": state.playing ? "off" : "polite" }, saying(trace, state.step)),
+    h("p", { class: "saying", "aria-live": state.playing ? "off" : "polite" }, all.length < trace.target.pieces.length ? word(trace, state, at, all.length) : saying(trace, state.step)),
   );
+}
+
+/** The sentence about a word. */
+function word(trace, state, at, count) {
+  const unit = unitOf(trace.target, "words", state.step);
+  return [
+    h("b", null, t("word_n", { n: at + 1, count })),
+    " ",
+    h("bdi", { class: "token", lang: trace.model.target_language }, names(trace.target, "words")[unit]),
+  ];
 }
 
 function told(trace, step) {
@@ -91,12 +109,13 @@ function saying(trace, step) {
 }
 
 /** Start or stop going on by itself whenever the state says so. */
-export function player(store, numSteps) {
+export function player(store, act) {
   let timer = null;
   const tick = () => {
-    const { state } = store;
-    if (state.step < numSteps - 1) store.set({ step: state.step + 1 });
-    if (store.state.step >= numSteps - 1) store.set({ playing: false });
+    const all = act.stops();
+    const next = all.find((step) => step > store.state.step);
+    if (next !== undefined) store.set({ step: next });
+    if (store.state.step >= all.at(-1)) store.set({ playing: false });
     else timer = setTimeout(tick, MILLISECONDS / store.state.speed);
   };
   store.listen((state) => {

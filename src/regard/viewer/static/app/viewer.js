@@ -1,12 +1,13 @@
 // One trace, all its panels. The state decides what they show; a panel is drawn again if what it depends on changed.
 
 import { h, morph, paintAll } from "#app/dom";
-import { createStore } from "#app/store";
+import { createStore, memory } from "#app/store";
 import { currentLanguage, t } from "#app/i18n";
 import { load, Unsound } from "#app/data";
-import { measures } from "#app/views";
+import { measures, unitOf, units } from "#app/views";
 import { turned } from "#app/selector";
-import { player } from "#app/transport";
+import { player, stops } from "#app/transport";
+import { DRAWERS } from "#app/drawers";
 import * as header from "#app/header";
 import * as transport from "#app/transport";
 import * as timeline from "#app/timeline";
@@ -15,8 +16,10 @@ import * as heatmap from "#app/heatmap";
 import * as candidates from "#app/candidates";
 import * as mechanics from "#app/mechanics";
 import * as beam from "#app/beam";
+import * as drawers from "#app/drawers";
 
-const PANELS = [header, transport, timeline, heatmap, selector, candidates, mechanics, beam];
+const PANELS = [header, timeline, transport, drawers, heatmap, selector, candidates, mechanics, beam];
+const DRAWER_OF = Object.fromEntries(Object.entries(DRAWERS).map(([drawer, panel]) => [panel, drawer]));
 const START = {
   step: 0,
   by: "words",
@@ -28,13 +31,17 @@ const START = {
   pin: null,
   playing: false,
   speed: 1,
+  edit: null,
+  micro: null,
+  open: Object.keys(DRAWERS),
+  marks: null,
 };
 
 /**
  * Show a trace in an element: `{ trace, cards }` as Python writes them. Returns what the page needs of it; `store` is
- * null if the trace is not sound and a message stands in its place.
+ * null if the trace is not sound and a message stands in its place. `live` is there if an engine can be asked.
  */
-export async function mount(host, { trace: document_, cards }, { id, state: wanted = {} }) {
+export async function mount(host, { trace: document_, cards }, { id, state: wanted = {}, live = null }) {
   let trace;
   try {
     trace = await load(document_);
@@ -45,7 +52,7 @@ export async function mount(host, { trace: document_, cards }, { id, state: want
     return { store: null, redraw, host };
   }
   const store = createStore(START);
-  const act = actions(trace, store);
+  const act = actions(trace, store, live);
   act.set(wanted);
   const panels = host.appendChild(h("div", { class: "panels" }));
   const elements = new Map(PANELS.map((panel) => [panel, panels.appendChild(h("section"))]));
@@ -53,9 +60,16 @@ export async function mount(host, { trace: document_, cards }, { id, state: want
   const redraw = () => {
     const { state } = store;
     for (const panel of PANELS) {
+      const drawer = DRAWER_OF[panel.name];
+      if (drawer && !state.open.includes(drawer)) {
+        elements.get(panel).hidden = true;
+        drawn.delete(panel);
+        continue;
+      }
+      elements.get(panel).hidden = false;
       const key = JSON.stringify([currentLanguage(), ...panel.inputs(state)]);
       const changed = drawn.get(panel) !== key;
-      const context = { trace, cards, state, act, id: `${id}-${panel.name}`, changed };
+      const context = { trace, cards, state, act, live, id: `${id}-${panel.name}`, changed };
       if (changed) {
         elements.set(panel, morph(elements.get(panel), panel.draw(context)));
         paintAll(elements.get(panel));
@@ -65,15 +79,15 @@ export async function mount(host, { trace: document_, cards }, { id, state: want
     }
   };
   store.listen(redraw);
-  player(store, trace.target.pieces.length);
+  player(store, act);
   redraw();
   // Ribbons hang on the places of the words.
   new ResizeObserver(() => timeline.after(elements.get(timeline), { trace, state: store.state })).observe(host);
-  return { store, act, redraw, host, trace };
+  return { store, act, redraw, host, trace, cards };
 }
 
 /** What can be done to the state, with its limits. */
-function actions(trace, store) {
+function actions(trace, store, live) {
   const last = trace.target.pieces.length - 1;
   const act = {
     set(changes) {
@@ -81,10 +95,31 @@ function actions(trace, store) {
       store.set(Object.fromEntries(Object.keys(START).map((key) => [key, next[key]])));
     },
     go: (step) => act.set({ step, playing: false }),
-    step: (by) => act.go(store.state.step + by),
+    /** Where the transport stops: at every word of a live page, at every piece of a saved one. */
+    stops: () => stops(trace, store.state, live),
+    step(by) {
+      const all = act.stops();
+      const at = all.findLastIndex((one) => one <= store.state.step);
+      act.go(all[Math.min(all.length - 1, Math.max(0, at + by))]);
+    },
     play() {
       const { playing, step } = store.state;
-      act.set(playing ? { playing: false } : { playing: last > 0, step: step === last ? 0 : step });
+      const all = act.stops();
+      act.set(playing ? { playing: false } : { playing: all.length > 1, step: step >= all.at(-1) ? 0 : step });
+    },
+    toggle(drawer) {
+      const { open } = store.state;
+      const next = open.includes(drawer) ? open.filter((one) => one !== drawer) : [...open, drawer];
+      if (live) memory.set("open", next.join());
+      act.set({ open: next, edit: null });
+    },
+    edit: (place) => act.set({ edit: place }),
+    editCurrent: () => live && act.edit(unitOf(trace.target, store.state.by, store.state.step)),
+    /** Go through the cards of the step one by one. */
+    micro(by, count) {
+      const { micro } = store.state;
+      const next = (micro ?? (by > 0 ? -1 : count)) + by;
+      act.set({ micro: next < 0 || next >= count ? null : next });
     },
     pin(r, c) {
       const { pin } = store.state;
@@ -112,6 +147,9 @@ function limited(trace, state, last) {
   const next = { ...state, step: Math.min(last, Math.max(0, Number.isInteger(state.step) ? state.step : 0)) };
   if (next.view !== "alignment" && !Object.hasOwn(trace.attentions, next.view)) next.view = "alignment";
   const [layers, heads] = trace.attentions[next.view]?.logs.shape ?? [0, 0];
+  const { pieces } = trace.target;
+  next.edit = whole(next.edit, next.by === "pieces" ? pieces.length : units(trace.target).length);
+  next.open = Array.isArray(next.open) ? next.open.filter((one) => one in DRAWERS) : START.open;
   next.layer = whole(next.layer, layers);
   next.head = next.layer === null ? null : whole(next.head, heads);
   const options = measures(trace, next);

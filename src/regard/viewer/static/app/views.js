@@ -196,11 +196,11 @@ function only(trace) {
   };
 }
 
-/** The row of weights that the timeline draws for a step, over units of the source. */
+/** The row of weights of a step, over units of the source. Never that of the step after: that is for the map. */
 export function ribbons(trace, state) {
   if (!trace.attentions.cross) return [];
-  const own = state.view === "cross";
-  const of = { ...state, measure: "weights", view: own ? "cross" : "alignment" };
+  const { layer, head } = state.view === "cross" ? state : trace.model.reading;
+  const of = { ...state, measure: "weights", view: "cross", layer, head };
   const { matrix, rowOf } = grid(trace, of);
   return matrix[rowOf(state.step)] ?? [];
 }

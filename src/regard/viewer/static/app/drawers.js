@@ -1,0 +1,39 @@
+// What lies below the stage: each part opens and closes, and stays so.
+
+import { h } from "#app/dom";
+import { t } from "#app/i18n";
+
+export const name = "drawers";
+export const inputs = (state) => [state.open];
+
+/** Panels that can be closed, by the names under which they are opened. */
+export const DRAWERS = { map: "heatmap", heads: "selector", likely: "candidates", steps: "mechanics", beam: "beam" };
+
+export function draw({ trace, state, act, live }) {
+  const can = {
+    map: true,
+    heads: Object.keys(trace.attentions).length > 1 || (trace.attentions.cross?.logs.shape[1] ?? 0) > 1,
+    likely: true,
+    steps: true,
+    beam: Boolean(trace.beam),
+  };
+  return h(
+    "section",
+    { class: "drawers", "aria-label": t("drawers") },
+    Object.keys(DRAWERS)
+      .filter((one) => can[one])
+      .map((one) =>
+        h(
+          "button",
+          {
+            type: "button",
+            class: `drawer-${one}`,
+            "aria-expanded": String(state.open.includes(one)),
+            onclick: () => act.toggle(one),
+          },
+          t(`drawer.${one}`),
+        ),
+      ),
+    live ? live.saving() : null,
+  );
+}
