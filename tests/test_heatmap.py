@@ -316,14 +316,21 @@ def test_a_reversed_block_is_outlined_and_told():
 def test_ramps_are_those_of_the_papers():
     colormaps = pytest.importorskip("matplotlib").colormaps
     shares = np.linspace(0, 1, 200)
-    for name, ours in (("cividis", shaded(shares, 1.0, False)), ("PuOr", shaded(2 * shares - 1, 1.0, True))):
+    all_ramps = {
+        "Blues": shaded(shares, 1.0, False),
+        "cividis": shaded(shares, 1.0, False, on_dark=True),
+        "PuOr": shaded(2 * shares - 1, 1.0, True),
+    }
+    for name, ours in all_ramps.items():
         theirs = colormaps[name](shares)[:, :3] * 255
         assert np.abs(ours - theirs).max() < 6
 
 
-def test_more_weight_is_always_brighter():
-    brightness = shaded(np.linspace(0, 1, 100), 1.0, False) @ np.array([0.2126, 0.7152, 0.0722])
-    assert (np.diff(brightness) > -0.5).all() and brightness[-1] > 200 > 40 > brightness[0]
+@pytest.mark.parametrize("on_dark", [False, True])
+def test_more_weight_always_stands_out_more(on_dark):
+    colours = shaded(np.linspace(0, 1, 100), 1.0, False, on_dark)
+    brightness = (colours @ np.array([0.2126, 0.7152, 0.0722])) * (1 if on_dark else -1)
+    assert (np.diff(brightness) > -0.5).all() and abs(brightness[-1] - brightness[0]) > 160
 
 
 def test_the_nearest_of_256_colours_by_hand():

@@ -452,7 +452,9 @@ def test_a_model_without_attention_is_shown_without_it(show, traces):
     shown = show(trace.to_html())
     assert "no attention" in shown.inner_text(".notes")
     check_cells(shown, trace.heat_map(measure="erasure"))
-    assert shown.locator(".ribbons path").count() == 0 and shown.locator(".measures button").count() == 1
+    assert shown.locator(".bottleneck").count() == 1  # every ribbon passes through the one vector
+    assert shown.locator(".ribbons path").count() == shown.locator(".source .chip").count() + 1
+    assert shown.locator(".measures button").count() == 1
 
 
 @needs_browser

@@ -24,9 +24,9 @@ from regard.cli import (
     info,
     inspect,
     lineage,
+    page,
     runs,
     sample,
-    page,
     serve,
     show,
     suggestions,
@@ -37,8 +37,8 @@ from regard.errors import ConfigError, OutputError, RegardError
 from regard.files import MAX_EXPANSION, expansion_allowed
 
 _VERBS = (
-    demo, translate, show, page, serve, align, evaluate, train, lineage, runs, inspect, info, sample, suggestions,
-    doctor,
+    demo, translate, show, page, serve, align, evaluate, train, lineage, runs, inspect, info, sample,
+    suggestions, doctor,
 )  # fmt: skip
 
 _READERS = (translate, align, evaluate, train, lineage, inspect)  # of files that may be compressed

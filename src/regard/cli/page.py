@@ -9,8 +9,8 @@ from regard.errors import ConfigError
 NAME = "page"
 HELP = "watch a model translate, and change what it looks at, in a browser"
 DESCRIPTION = (
-    "Starts a server on this machine only and opens its page in the browser: translate any sentence, drag the\n"
-    "gaze of a word to another, edit words, switch heads off, take thirteen lessons. Ctrl-C ends it."
+    "Starts a server on this machine only and opens its page in the browser: translate any sentence, drag\n"
+    "the gaze of a word to another, edit words, switch heads off, take thirteen lessons. Ctrl-C ends it."
 )
 EXAMPLES = """examples:
   regard page

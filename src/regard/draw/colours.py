@@ -17,24 +17,26 @@ def _ramp(colours: str) -> Floats:
     return np.array([list(bytes.fromhex(colour)) for colour in colours.split()], dtype=float)
 
 
-# Nuñez, Anderton and Renslow 2018: from dark blue to yellow.
+# Nuñez, Anderton and Renslow 2018: from dark blue to yellow, for dark terminals.
 _CIVIDIS = _ramp(
     "00224e 00285b 002e6a 053371 1a386f 273e6e 32436d 3b496c 434e6c 4b546c 535a6d 5a5f6e"
     " 61656f 686a71 6f7073 767676 7d7c78 848279 8c8878 938e78 9b9476 a39a74 aba072 b4a76f"
     " bcae6c c4b468 cdbb63 d5c25e dec958 e7d150 f0d846 f9e03a fee838"
 )
+# Blues of ColorBrewer (Brewer 2003): from almost white to dark blue, for light paper.
+_BLUES = _ramp("f7fbff deebf7 c6dbef 9ecae1 6baed6 4292c6 2171b5 08519c 08306b")
 # PuOr of ColorBrewer (Brewer 2003): from orange over white to purple.
 _PUOR = _ramp("7f3b08 b35806 e08214 fdb863 fee0b6 f7f7f7 d8daeb b2abd2 8073ac 542788 2d004b")
 
 
-def shaded(values: ArrayLike, bound: float, signed: bool) -> Pixels:
+def shaded(values: ArrayLike, bound: float, signed: bool, on_dark: bool = False) -> Pixels:
     """Return red, green and blue for each value, in one more axis.
 
-    Amounts run from 0 to the bound, dark to bright; signed values from minus the bound to the bound. What is
-    not a number gets the colour of 0: whoever draws it draws something else over it.
+    Amounts run from 0 to the bound, light to dark, or dark to bright; signed values from minus the bound to
+    the bound. What is not a number gets the colour of 0: whoever draws it draws something else over it.
     """
     shares = np.clip(np.nan_to_num(np.asarray(values, dtype=float)) / bound, -1.0 if signed else 0.0, 1.0)
-    ramp = _PUOR if signed else _CIVIDIS
+    ramp = _PUOR if signed else _CIVIDIS if on_dark else _BLUES
     places = (shares + 1) / 2 if signed else shares
     steps = np.linspace(0, 1, len(ramp))
     channels = [np.interp(places, steps, ramp[:, channel]) for channel in range(3)]

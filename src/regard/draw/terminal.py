@@ -164,10 +164,12 @@ def _coloured(values_S: Floats, bound: float, signed: bool, colour: Colour) -> s
     if colour == "none":
         return "".join(cells)
     # The ground is the colour of 0, so that it looks the same on a dark and on a light terminal.
-    ground = shaded(0.0, bound, signed)
+    ground = shaded(0.0, bound, signed, on_dark=True)
     # A light shade lets most of the ground through: in the colour of its own value it would not be seen.
     shares_S = np.nan_to_num(values_S) / bound
-    colours = shaded(_FAINTEST_INK * np.sign(shares_S) + (1 - _FAINTEST_INK) * shares_S, 1.0, signed)
+    colours = shaded(
+        _FAINTEST_INK * np.sign(shares_S) + (1 - _FAINTEST_INK) * shares_S, 1.0, signed, on_dark=True
+    )
     inks = [
         "" if np.isnan(value) else _sequence(ground if shade == _SHADES[0] else ink, ground, colour)
         for value, shade, ink in zip(values_S, shades, colours, strict=True)

@@ -27,7 +27,6 @@ from regard.trace.views import rendered
 from regard.translate.queue import Job
 from regard.translate.translator import search_job
 
-
 TraceForm = Literal["json", "page", "svg", "png", "html", "csv"]
 """What a trace is wanted as; `page`: with the cards of its mechanics."""
 
@@ -74,7 +73,8 @@ class TraceTask:
         """Return all parts, in this form."""
         traces = Tracer(loaded).traces(self.text, **self.asked)
         if self.form == "json":
-            return f'{{"traces":[{",".join(trace.to_json() for trace in traces)}]}}'.encode("utf-8", "replace")
+            documents = ",".join(trace.to_json() for trace in traces)
+            return f'{{"traces":[{documents}]}}'.encode("utf-8", "replace")
         if self.form == "page":
             entries = (f'{{"trace":{one.to_json()},"cards":{json.dumps(cards_json(one))}}}' for one in traces)
             return f'{{"entries":[{",".join(entries)}]}}'.encode("utf-8", "replace")

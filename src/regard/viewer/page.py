@@ -103,10 +103,8 @@ def _strings(language: Literal["en", "ko"]) -> dict[str, str]:
 
 def _modules() -> dict[str, str]:
     """Return each of our modules by the name under which the others import it."""
-    return {
-        f"#app/{name}": f"data:text/javascript;base64,{base64.b64encode(_read(f'app/{name}.js').encode()).decode()}"
-        for name in _names()
-    }
+    packed = {name: base64.b64encode(_read(f"app/{name}.js").encode()).decode() for name in _names()}
+    return {f"#app/{name}": f"data:text/javascript;base64,{data}" for name, data in packed.items()}
 
 
 def _names() -> list[str]:

@@ -22,7 +22,6 @@ from regard.server.workers import TraceForm
 from regard.trace.document import Intervention
 from regard.trace.make import TraceArguments
 
-
 _MEDIA = {"svg": "image/svg+xml", "png": "image/png", "html": "text/html", "csv": "text/csv"}
 
 

@@ -3,18 +3,22 @@
 const ramp = (colours) =>
   colours.split(" ").map((colour) => [0, 2, 4].map((at) => parseInt(colour.slice(at, at + 2), 16)));
 
-// Nuñez, Anderton and Renslow 2018: from dark blue to yellow.
-const CIVIDIS = ramp(
-  "00224e 00285b 002e6a 053371 1a386f 273e6e 32436d 3b496c 434e6c 4b546c 535a6d 5a5f6e " +
-    "61656f 686a71 6f7073 767676 7d7c78 848279 8c8878 938e78 9b9476 a39a74 aba072 b4a76f " +
-    "bcae6c c4b468 cdbb63 d5c25e dec958 e7d150 f0d846 f9e03a fee838",
-);
+// Blues of ColorBrewer (Brewer 2003): from almost white to dark blue. On a dark page from dark to light.
+const BLUES = ramp("f7fbff deebf7 c6dbef 9ecae1 6baed6 4292c6 2171b5 08519c 08306b");
+const NIGHT = ramp("22262d 1f3147 1d4163 1d5585 2b6ea8 4b8cc4 77aad8 a9cbe9 deebf7");
 // PuOr of ColorBrewer (Brewer 2003): from orange over white to purple.
 const PUOR = ramp("7f3b08 b35806 e08214 fdb863 fee0b6 f7f7f7 d8daeb b2abd2 8073ac 542788 2d004b");
 
+/** Whether the page is dark. */
+export const isDark = () =>
+  (document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) ===
+  "dark";
+
+const amounts = () => (isDark() ? NIGHT : BLUES);
+
 /** Red, green and blue of an amount from 0 to the bound, or of a signed value from -bound to bound. */
 export function shaded(value, bound, signed) {
-  const anchors = signed ? PUOR : CIVIDIS;
+  const anchors = signed ? PUOR : amounts();
   const share = Math.min(1, Math.max(signed ? -1 : 0, (value || 0) / (bound || 1)));
   const place = (signed ? (share + 1) / 2 : share) * (anchors.length - 1);
   const low = Math.min(Math.floor(place), anchors.length - 2);
@@ -34,7 +38,7 @@ export function inkOn(colour) {
 
 /** A strip of the whole ramp, for legends. */
 export function gradient(signed) {
-  return `linear-gradient(to right, ${(signed ? PUOR : CIVIDIS).map(css).join(", ")})`;
+  return `linear-gradient(to right, ${(signed ? PUOR : amounts()).map(css).join(", ")})`;
 }
 
 /** Paint values (rows of numbers) into a canvas, one pixel each; what cannot be seen stays transparent. */

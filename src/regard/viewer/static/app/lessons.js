@@ -3,6 +3,7 @@
 import { h } from "#app/dom";
 import { currentLanguage, t } from "#app/i18n";
 import { memory } from "#app/store";
+import { lowered } from "#app/strips";
 import { widget } from "#app/widgets";
 
 export let LESSONS = [];
@@ -43,6 +44,7 @@ const CHECKS = {
 
 /** Whether a task is done: all its conditions hold. A condition that is not known never does. */
 export const done = (task, facts) =>
+  facts.said !== undefined &&
   Object.entries(task.check).every(([key, wanted]) => Boolean(CHECKS[key]?.(facts, wanted)));
 
 export function draw({ number, facts, go, close }) {
@@ -66,7 +68,7 @@ export function draw({ number, facts, go, close }) {
       h("span", { class: "buttons" }, step(-1, "lesson.back"), step(1, "lesson.next"),
         h("button", { type: "button", class: "leave", onclick: close }, t("lesson.close"))),
     ),
-    own(lesson.text).map((line) => h("p", null, line)),
+    own(lesson.text).map((line) => h("p", null, lowered(line))),
     lesson.widget ? widget(lesson.widget, answer, `${lesson.id}.${currentLanguage()}`) : null,
     h(
       "p",

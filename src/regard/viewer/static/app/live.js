@@ -1,20 +1,22 @@
 // The page with an engine behind it: a sentence, a model, what was changed; the same sentence without attention beside.
 
 import { h, morph, printable } from "#app/dom";
-import { t, fixed, languageName, percent } from "#app/i18n";
+import { t } from "#app/i18n";
 import { memory } from "#app/store";
 import { mount } from "#app/viewer";
 import { served } from "#app/source";
 import { names, unitOf, units } from "#app/views";
 import { focus, looks, moved } from "#app/gaze";
 import { differing } from "#app/differ";
+import { MAX_TEXT, question, remarks } from "#app/question";
+import { saving } from "#app/save";
+import { same, wordsOf } from "#app/changes";
+import * as changes from "#app/changes";
 import * as lessons from "#app/lessons";
 
 const FIRST = { model: "fr-en-rnn", text: "L'accord sur la zone économique européenne a été signé en août 1992." };
 const PAUSE = 400; // milliseconds after the last letter
 const SETTLED = 250; // milliseconds after the last key that moves a weight
-const FORMS = ["svg", "png", "html", "csv", "json"];
-const MAX_TEXT = 600; // characters: what a server traces
 
 export async function start({ app, main, asked, remember }) {
   const source = served();
@@ -75,42 +77,8 @@ export async function start({ app, main, asked, remember }) {
       const joins = text.startsWith(" ") || !head || /\s$/.test(head);
       live.change({ type: "prefix", text: (head + (joins ? text.replace(/^ /, "") : text)).trimStart() }, step);
     },
-    saving,
+    saving: () => saving({ file: (form) => source.file(request(), form), say: (what) => say(what.message ? reason(what) : what) }),
   };
-
-  function saving() {
-    return h(
-      "label",
-      { class: "save" },
-      h("span", null, t("save")),
-      h(
-        "select",
-        { onchange: (event) => save(event.currentTarget), "aria-label": t("save") },
-        h("option", { value: "" }, "…"),
-        FORMS.map((form) => h("option", { value: form }, form.toUpperCase())),
-        h("option", { value: "link" }, t("save.link")),
-      ),
-    );
-  }
-
-  async function save(list) {
-    const form = list.value;
-    list.value = "";
-    if (!form) return;
-    try {
-      if (form === "link") {
-        await navigator.clipboard.writeText(location.href);
-        say(t("save.copied"));
-        return;
-      }
-      const blob = await source.file(request(), form);
-      const link = h("a", { href: URL.createObjectURL(blob), download: `regard.${form}` });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    } catch (error) {
-      say(reason(error));
-    }
-  }
 
   const reason = (error) => (t(error.message) === error.message ? printable(error.message) : t(error.message));
   const say = (text) => {
@@ -205,183 +173,13 @@ export async function start({ app, main, asked, remember }) {
     other.act.set({ step: all[Math.min(at, all.length - 1)][0], by: viewer.store.state.by });
   }
 
-  const wordsOf = (entry) => {
-    const { words, text } = entry.trace.target;
-    const letters = Array.from(text);
-    return words.map((word) => letters.slice(word.start, word.end).join(""));
-  };
-
+  const on = { set, submit, typed, choose };
   function draw() {
-    morph(places.ask.firstChild ?? places.ask.appendChild(h("form")), drawAsk());
-    morph(places.note.firstChild ?? places.note.appendChild(h("div")), drawNote());
-    morph(places.changes.firstChild ?? places.changes.appendChild(h("section")), drawChanges());
-    morph(places.lesson.firstChild ?? places.lesson.appendChild(h("section")), drawLesson());
-  }
-
-  function drawAsk() {
-    const without = partner();
-    const model = known(state.model);
-    return h(
-      "form",
-      { class: "asking", "aria-label": t("ask"), onsubmit: (event) => (event.preventDefault(), submit()) },
-      h(
-        "label",
-        { class: "sentence-field" },
-        h("span", { class: "unseen" }, t("ask.text")),
-        h("textarea", {
-          rows: 1,
-          maxlength: MAX_TEXT,
-          lang: model?.source,
-          placeholder: t("ask.text"),
-          spellcheck: "false",
-          value: state.text,
-          oninput: (event) => typed(event.currentTarget.value),
-          onkeydown: (event) => {
-            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-            event.preventDefault();
-            submit();
-          },
-        }),
-      ),
-      h(
-        "label",
-        null,
-        h("span", { class: "unseen" }, t("ask.model")),
-        h(
-          "select",
-          { class: "model", onchange: (event) => choose(event.currentTarget.value) },
-          models.map((one) =>
-            h(
-              "option",
-              { value: one.name, selected: one.name === state.model },
-              `${one.name} · ${languageName(one.source)} → ${languageName(one.target)}`,
-            ),
-          ),
-        ),
-      ),
-      h("button", { type: "submit", class: "go", "aria-busy": String(state.busy) }, t("ask.go")),
-      h(
-        "button",
-        {
-          type: "button",
-          class: "compare",
-          "aria-pressed": String(state.compare),
-          disabled: !without,
-          title: without ? null : t("compare.none"),
-          onclick: () => set({ compare: !state.compare }),
-        },
-        t("compare"),
-      ),
-    );
-  }
-
-  function drawNote() {
-    const several = before?.length > 1;
-    return h(
-      "div",
-      { class: "asked" },
-      state.error ? h("p", { class: "error", role: "alert" }, state.error) : null,
-      several
-        ? h(
-            "div",
-            { class: "choice parts", role: "group", "aria-label": t("parts") },
-            before.map((_, part) =>
-              h(
-                "button",
-                {
-                  type: "button",
-                  "aria-pressed": String(part === state.part),
-                  onclick: () => set({ part, changes: [] }),
-                },
-                part + 1,
-              ),
-            ),
-          )
-        : null,
-      viewer?.store && !state.changes.length && !memory.get("moved") && viewer.trace.attentions.cross
-        ? h("p", { class: "first-hint" }, t("first_hint"))
-        : null,
-      known(state.model)?.kind === "transformer" ? h("p", { class: "hint" }, t("transformer.hint")) : null,
-    );
-  }
-
-  function drawChanges() {
-    if (!state.changes.length || !before) return h("section", { hidden: true });
     if (used().length) memory.set("moved", "yes");
-    const [old, fresh] = [before[state.part], now[0]];
-    const [was, is] = [wordsOf(old), wordsOf(fresh)];
-    return h(
-      "section",
-      { class: "panel changes", "aria-label": t("changes") },
-      h(
-        "ul",
-        { class: "chips-of" },
-        state.changes.map((change) =>
-          h(
-            "li",
-            { class: `change${change.off ? " off" : ""}` },
-            h(
-              "button",
-              {
-                type: "button",
-                "aria-pressed": String(!change.off),
-                title: t("change.toggle"),
-                onclick: () => set({ changes: state.changes.map((one) => (one === change ? { ...one, off: !one.off } : one)) }),
-              },
-              "✎ ",
-              described(change),
-            ),
-            h(
-              "button",
-              {
-                type: "button",
-                class: "undo",
-                "aria-label": `${t("undo")}: ${described(change)}`,
-                title: t("undo"),
-                onclick: () => set({ changes: state.changes.filter((one) => one !== change) }),
-              },
-              "↶",
-            ),
-          ),
-        ),
-      ),
-      h(
-        "dl",
-        { class: "versions", lang: known(state.model)?.target, "aria-live": "polite" },
-        version("before", was, is, old),
-        version("now", is, was, fresh),
-      ),
-    );
-  }
-
-  function version(key, words, others, entry) {
-    const marks = new Set(differing(words, others));
-    return h(
-      "div",
-      { class: key },
-      h("dt", { lang: app.store.state.language }, t(key)),
-      h(
-        "dd",
-        null,
-        words.map((word, at) => [marks.has(at) ? h("mark", null, printable(word)) : printable(word), " "]),
-        h("small", { lang: app.store.state.language }, t("log_prob_of", { value: fixed(entry.trace.target.log_prob, 1) })),
-      ),
-    );
-  }
-
-  function described(change) {
-    if (change.type === "prefix") return t("change.prefix", { text: printable(change.text) });
-    if (change.type === "look")
-      return change.share === 1
-        ? t("change.gaze", { word: printable(change.word ?? String(change.step + 1)), name: printable(change.name ?? "") })
-        : t("change.weight", {
-            word: printable(change.word ?? String(change.step + 1)),
-            name: printable(change.name ?? ""),
-            share: percent(change.share ?? 0),
-          });
-    if (change.type === "head_off")
-      return t("change.head_off", { layer: change.layer + 1, head: change.head + 1, kind: t(`view.${change.kind}`) });
-    return t(`change.${change.type}`);
+    morph(places.ask.firstChild ?? places.ask.appendChild(h("form")), question({ state, models, model: known(state.model), without: partner(), on }));
+    morph(places.note.firstChild ?? places.note.appendChild(h("div")), remarks({ state, before, viewer, model: known(state.model), on }));
+    morph(places.changes.firstChild ?? places.changes.appendChild(h("section")), changes.draw({ state, before, now, twin, language: known(state.model)?.target, on }));
+    morph(places.lesson.firstChild ?? places.lesson.appendChild(h("section")), drawLesson());
   }
 
   function drawLesson() {
@@ -457,13 +255,13 @@ export async function start({ app, main, asked, remember }) {
     state.lesson = params.get("lesson") && lessons.LESSONS[number] ? number : null;
     const model = known(params.get("m")) ? params.get("m") : known(FIRST.model) ? FIRST.model : models[0].name;
     const text = params.get("s") ?? (known(model).source === "fr" ? FIRST.text : lessons.exampleOf(known(model).source));
-    let changes = [];
+    let wanted = [];
     try {
-      changes = JSON.parse(params.get("iv") ?? "[]").filter((one) => typeof one?.type === "string");
+      wanted = JSON.parse(params.get("iv") ?? "[]").filter((one) => typeof one?.type === "string");
     } catch {
       state.error = t("reason.link");
     }
-    Object.assign(state, { model, text: text.slice(0, MAX_TEXT), changes, compare: params.get("c") === "1", part: Number(params.get("part") ?? 1) - 1 || 0 });
+    Object.assign(state, { model, text: text.slice(0, MAX_TEXT), changes: wanted, compare: params.get("c") === "1", part: Number(params.get("part") ?? 1) - 1 || 0 });
     return renew(asked.state.step ?? null);
   }
 
@@ -490,12 +288,6 @@ export async function start({ app, main, asked, remember }) {
     lesson: (number) => open(number),
     toggleCompare: () => partner() && set({ compare: !state.compare }),
   };
-}
-
-/** Whether two changes are of the same thing. */
-function same(one, other) {
-  const keys = ["type", "step", "layer", "head", "kind"];
-  return keys.every((key) => (one[key] ?? null) === (other[key] ?? null));
 }
 
 /** Where the word of a piece begins in the text. */

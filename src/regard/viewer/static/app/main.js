@@ -113,6 +113,7 @@ export async function start() {
   // A viewer cannot measure what is not shown yet.
   redraw();
   store.listen(redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   keys.listen(app);
   addEventListener("hashchange", () => {
     const params = hash.read();

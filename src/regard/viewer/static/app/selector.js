@@ -2,7 +2,7 @@
 
 import { h } from "#app/dom";
 import { t, fixed } from "#app/i18n";
-import { paintMatrix } from "#app/colours";
+import { isDark, paintMatrix } from "#app/colours";
 import { mean, seen } from "#app/views";
 
 export const name = "selector";
@@ -154,7 +154,8 @@ function thumbnails(trace, state, act) {
 function canvas(key, values) {
   const element = h("canvas", { class: "map", "data-key": key, "aria-hidden": "true" });
   element.paint = (one) => {
-    if (one.painted === key) return;
+    const look = `${key} ${isDark()}`;
+    if (one.painted === look) return;
     const matrix = values();
     paintMatrix(
       one,
@@ -162,7 +163,7 @@ function canvas(key, values) {
       matrix.flat().reduce((most, value) => Math.max(most, value || 0), 1e-9),
       false,
     );
-    one.painted = key;
+    one.painted = look;
   };
   return element;
 }

@@ -76,13 +76,12 @@ export function bars(names, values, { language, role, mark = -1, high = 0, forma
 }
 
 /** `s_{t-1}`, `W_a`, `s~` with subscripts and tilde; everything else as it stands. */
-export function formula(text) {
+export const formula = (text) => h("span", { class: "math" }, lowered(text));
+
+/** The parts of a text, what follows a `_` set lower. */
+export function lowered(text) {
   const parts = text.replace(/([a-z])~/g, "$1\u0303").split(/(_\{[^}]*\}|_[A-Za-z0-9])/);
-  return h(
-    "span",
-    { class: "math" },
-    parts.map((part) => (part.startsWith("_") ? h("sub", null, part.replace(/^_\{?|\}$/g, "")) : part)),
-  );
+  return parts.map((part) => (part.startsWith("_") ? h("sub", null, part.replace(/^_\{?|\}$/g, "")) : part));
 }
 
 /** A vector by the means of equal parts of it: fewer cells are easier to look at. */

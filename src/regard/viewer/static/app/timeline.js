@@ -196,7 +196,7 @@ function editor(trace, state, act, live) {
     h(
       "label",
       null,
-      h("span", null, t("edit.instead", { word })),
+      h("bdi", null, t("edit.instead", { word })),
       h("input", { type: "text", lang: trace.model.target_language, maxlength: 200, autocomplete: "off" }),
     ),
     h("button", { type: "submit", class: "go" }, t("edit.go")),

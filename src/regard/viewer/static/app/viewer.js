@@ -8,6 +8,7 @@ import { measures, unitOf, units } from "#app/views";
 import { turned } from "#app/selector";
 import { player, stops } from "#app/transport";
 import { DRAWERS } from "#app/drawers";
+import { isDark } from "#app/colours";
 import * as header from "#app/header";
 import * as transport from "#app/transport";
 import * as timeline from "#app/timeline";
@@ -55,7 +56,8 @@ export async function mount(host, { trace: document_, cards }, { id, state: want
   const act = actions(trace, store, live);
   act.set(wanted);
   const panels = host.appendChild(h("div", { class: "panels" }));
-  const elements = new Map(PANELS.map((panel) => [panel, panels.appendChild(h("section"))]));
+  const order = live ? [...PANELS.filter((panel) => panel !== header), header] : PANELS;
+  const elements = new Map(order.map((panel) => [panel, panels.appendChild(h("section", { class: panel.name }))]));
   const drawn = new Map();
   const redraw = () => {
     const { state } = store;
@@ -67,7 +69,7 @@ export async function mount(host, { trace: document_, cards }, { id, state: want
         continue;
       }
       elements.get(panel).hidden = false;
-      const key = JSON.stringify([currentLanguage(), ...panel.inputs(state)]);
+      const key = JSON.stringify([currentLanguage(), isDark(), ...panel.inputs(state)]);
       const changed = drawn.get(panel) !== key;
       const context = { trace, cards, state, act, live, id: `${id}-${panel.name}`, changed };
       if (changed) {

@@ -1,0 +1,100 @@
+"""Takes the pictures of the live page that stand in the documentation.
+
+    python recipes/screenshots.py docs/figures
+
+Starts `regard serve` with the bundled models on a free port and drives headless Chromium.
+"""
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+TEXT = "L'accord sur la zone économique européenne a été signé en août 1992."
+# name: address, width, height, dark, what is done first
+PICTURES: dict[str, tuple[str, int, int, bool, str]] = {
+    "page": ("open=", 1180, 640, False, "drag"),
+    "page-dark": ("open=map", 1180, 1000, True, "drag"),
+    "page-ko": ("open=map&lang=ko", 1180, 1000, False, ""),
+    "page-phone": ("open=", 390, 1150, False, "drag"),
+    "page-compare": (
+        "open=&c=1&s=Jane%20s'est%20rendue%20en%20Afrique%20en%20septembre%20dernier.",
+        1180,
+        700,
+        False,
+        "",
+    ),
+    "page-step": ("m=fr-en-luong&s=Je%20suis%20étudiant.&open=steps&step=5", 1180, 1100, False, ""),
+    "page-heads": ("m=fr-en&open=heads", 1180, 1100, True, ""),
+    "lesson-2-ko": ("lesson=2&lang=ko", 1180, 900, False, ""),
+    "lesson-6": ("lesson=6", 1180, 1250, False, "cards"),
+    "lesson-13-dark": ("lesson=13", 1180, 1150, True, ""),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    folder = parser.parse_args().folder
+    with tempfile.TemporaryDirectory() as scratch:
+        log = Path(scratch) / "log"
+        with log.open("w") as stream:
+            server = subprocess.Popen(
+                [sys.executable, "-m", "regard", "serve", "--port", "0", "--quiet"], stderr=stream
+            )
+        try:
+            while not (found := re.search(r"http://127\.0\.0\.1:\d+", log.read_text())):
+                time.sleep(0.05)
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(
+                    executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+                )
+                for name in PICTURES:
+                    take(browser, found[0], name, folder)
+                browser.close()
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def take(browser: Any, url: str, name: str, folder: Path) -> None:
+    """Take one picture."""
+    address, width, height, dark, first = PICTURES[name]
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        locale="en-US",
+        color_scheme="dark" if dark else "light",
+    )
+    shown = context.new_page()
+    shown.goto(f"{url}/#{address}")
+    shown.wait_for_selector("body.ready")
+    shown.wait_for_selector(".target .chip")
+    if first == "drag":
+        start = shown.locator(".target .chip", has_text="European").bounding_box()
+        end = shown.locator(".source .chip", has_text="économique").bounding_box()
+        shown.mouse.move(start["x"] + 20, start["y"] + 15)
+        shown.mouse.down()
+        shown.mouse.move(end["x"] + 30, end["y"] + 15, steps=5)
+        shown.mouse.up()
+        shown.wait_for_selector(".changes .now")
+    if first == "cards":
+        for _ in range(2):
+            shown.keyboard.press(".")
+    shown.wait_for_selector('.go[aria-busy="false"]')
+    shown.wait_for_timeout(500)
+    shown.screenshot(path=folder / f"{name}.png")
+    print(name)
+    context.close()
+
+
+if __name__ == "__main__":
+    main()
