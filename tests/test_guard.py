@@ -11,6 +11,7 @@ from scripted import SURE, Scripted, one_after_another, straight
 from small import random_engine, shrink
 from small import translator as translator_with
 
+import regard
 from regard.model.presets import PRESETS
 from regard.options.text import CharacterOptions, WordOptions
 from regard.text.protect import items, missing
@@ -498,3 +499,24 @@ def test_a_model_that_loses_the_stand_in_is_asked_again_with_the_text_as_it_is()
         Scripted(LETTERS.target.vocab_size, one_after_another(say), straight), LETTERS
     ).translate(["cab {x} bac"])
     assert one.text.count("{x}") == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "items_kept"),
+    [
+        ("fr-en", "Supprimer {0} lignes ?", ["{0}"]),
+        ("fr-en", "C'est l'été 2024 : 1 234,56 € !", ["2024", "€"]),
+        ("fr-en", "Appelez :func:`open` avec ``None``.", [":func:`open`", "``None``"]),
+        ("en-fr", "Delete {0} rows?", ["{0}"]),
+        ("en-fr", "Use --verbose with call_soon() in spam.py.", ["--verbose", "call_soon()", "spam.py"]),
+        ("en-fr", "Pass size={null} to the array a[0].", ["size={null}", "a[0]"]),
+    ],
+)
+def test_bundled_models_say_items_without_debris(model, text, items_kept):
+    said = regard.load(model).translate([text])[0].text
+    assert all(said.count(item) == 1 for item in items_kept)
+    rest = said
+    for item in items_kept:
+        rest = rest.replace(item, "")
+    assert not set("{}[]\\<>#=_`") & set(rest)
+    assert {item.text for item in missing(text, said)} == set()

@@ -8,14 +8,29 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from regard.text.normalize import trace_normalize
-from regard.text.protect import NUM_ATTEMPTS, items, missing, stand_ins, substitute
+from regard.text.protect import NUM_ATTEMPTS, items, missing, stand_ins, substitute, written
 
 any_text = st.one_of(
     st.text(alphabet=st.characters(exclude_categories=())),  # lone surrogates too
-    st.text(alphabet="ab%s{}$()0123.,:/ @h\u00a0\u0301👍🏽\u200d🇫🇷\ufe0f한만\ud83d\x00", max_size=100),
+    st.text(alphabet="ab%s{}$()`<=[_0123.,:/ @h\u00a0\u0301👍🏽\u200d🇫🇷\ufe0f한만\ud83d\x00", max_size=100),
     st.lists(
         st.sampled_from(
-            ["https://a.b/c", "me@a.org", "%s", "{0}", "😀", "🇰🇷", "1 992,50", "25", "Tom", "X", "et"]
+            [
+                "https://a.b/c",
+                "me@a.org",
+                "a_b",
+                "`x`",
+                "5 €",
+                "%s",
+                "{0}",
+                "😀",
+                "🇰🇷",
+                "1 992,50",
+                "25",
+                "Tom",
+                "X",
+                "et",
+            ]
         )
     ).map(" ".join),
 )
@@ -66,6 +81,47 @@ def test_addresses_are_found_without_the_punctuation_after_them(text, expected):
 )
 def test_placeholders_are_found_and_percentages_are_none(text, expected):
     assert found(text, "placeholder") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Call :func:`open` with ``None`` or `x y`.", [":func:`open`", "``None``", "`x y`"]),
+        (
+            "os.path.join(), base.__index__ and call_soon().",
+            ["os.path.join()", "base.__index__", "call_soon()"],
+        ),
+        ('a <b>bold</b> <a href="x">word</a>', ["<b>", "</b>", '<a href="x">', "</a>"]),
+        ("Use --verbose or --v=5 (or $HOME).", ["--verbose", "--v=5", "$HOME"]),
+        (
+            "In /usr/bin/x, ~/a/b, C:\\Windows\\x and spam.py.",
+            ["/usr/bin/x", "~/a/b", "C:\\Windows\\x", "spam.py"],
+        ),
+        ("onClick={run}, a[0], dict[str][str]: x == y", ["onClick={run}", "a[0]", "dict[str][str]", "=="]),
+        (
+            "useState in JavaScript, IPv4, UTF-8, C99, 0x03A0",
+            ["useState", "JavaScript", "IPv4", "UTF-8", "C99", "0x03A0"],
+        ),
+        ("os_path를 spam.py를 run()을 x=5를", ["os_path", "spam.py", "run()", "x=5"]),
+        ("fichier(s) et/ou 90 km/h, --dit-on-- [mot entre] etc.Puis l'été peut-être 2 + 3 = 5", []),
+    ],
+)
+def test_code_is_found_and_prose_is_none(text, expected):
+    assert found(text, "code") == expected
+
+
+def test_amounts_are_found_with_their_currency_and_may_say_it_in_words():
+    assert found("1 234,56 € or $5, US$ 12,000 and 3£.", "amount") == ["1 234,56 €", "$5", "$ 12,000", "3£"]
+    assert (
+        lost("Il coûte 1 234,56 €", "It costs €1,234.56") == lost("5 $ ou 3 £", "5 dollars or 3 pounds") == []
+    )
+    assert lost("Il coûte 1 234,56 €", "It costs 1,234.56") == ["1 234,56 €"]
+
+
+def test_backticks_are_seen_where_they_were_made_apostrophes():
+    source = trace_normalize("Appelez  `open` l’ami", fold_quotes=True)
+    assert source.text == "Appelez 'open' l'ami"
+    assert written(source) == "Appelez `open` l'ami"
 
 
 def test_emoji_are_found_whole():

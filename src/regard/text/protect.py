@@ -1,8 +1,8 @@
 """What must come through a translation unharmed, and stand-ins that keep it safe on the way.
 
-Addresses, placeholders, emoji and numbers mean the same in every language, but a model may spoil what it
-never saw in training. `missing` tells what was spoilt; `stand_ins` and `substitute` let a model translate
-a text in which something it does know stands in the place of each item.
+Addresses, placeholders, code, emoji, amounts of money and numbers mean the same in every language, but a
+model may spoil what it never saw in training. `missing` tells what was spoilt; `stand_ins` and `substitute`
+let a model translate a text in which something it does know stands in the place of each item.
 """
 
 import unicodedata
@@ -23,6 +23,21 @@ from regard.text.words import Span
 _LETTER = rf"[\p{{L}}\p{{M}}_--{EAST_ASIAN}]"
 _SIGN = rf"[{_LETTER}\p{{N}}]"
 
+_NAME = rf"[A-Za-z_][0-9A-Za-z_]{{0,63}}+(?!{_LETTER})"
+_FILE = rf"\.{{0,2}}[{_SIGN}\-]{{1,64}}+(?:\.[{_SIGN}\-]{{1,64}}+){{0,4}}+"
+_ENDINGS = (
+    "[ch]|bat|cfg|cpp|css|csv|dll|docx|exe|gif|gz|html?|ini|java|jpe?g|js|json|lua|md|mp3|odt|pdf|php|png|pptx?|py|rb|rs|sh"
+    "|sql|svg|tar|toml|ts|tsv|txt|xlsx?|xml|ya?ml|zip"
+)
+_NUMBER = r"""
+      (?: \p{Nd}{1,3}+ (?: [\ \u00a0\u2009\u202f'’] \p{Nd}{3} (?!\p{Nd}) )++ (?: [.,]\p{Nd}++ )?+
+        | [vV]? \p{Nd}++ (?: [.,:/\u066b\u066c\uff0c\uff0e\uff1a] \p{Nd}++ )*+ )
+"""
+
+_SHOWN = rf"[\S--{EAST_ASIAN}]"
+# A word with one of these is code: handler={run}, a[0], x==y, ->next.
+_EXPRESSION = r"[\w)\]}][\[{=\\|^] | [=\\|^][\w\"'{(\[] | == | => | -> | [<>!]="
+
 # No alternative looks at more than a bounded stretch that another could look at again, and the last one
 # takes in whole words, whose digits (GPT4, x1.5) are part of a name: any text takes linear time.
 _ITEM = regex.compile(
@@ -33,28 +48,48 @@ _ITEM = regex.compile(
         | (?<! [{_SIGN}.+\-] ) [{_SIGN}.%+\-]{{1,64}}+ @
           [{_SIGN}\-]{{1,63}}+ (?: \. [{_SIGN}\-]{{1,63}}+ ){{1,8}}+
       )
+    | (?P<code>
+          (?<! [^\s("'«`] ) (?= {_SHOWN}{{0,64}}? (?: {_EXPRESSION} ) )
+          (?![("'«`]) {_SHOWN}{{1,80}}? (?: \( {_SHOWN}{{0,30}}? \) | "{_SHOWN}{{0,30}}?" )?
+          (?= [)."'»,;:!?`]{{0,4}} (?: \s | \Z | [{EAST_ASIAN}] ) )
+      )
     | (?P<placeholder>
           %\(\w{{1,64}}+\) [#0+\-]? \d{{0,3}} (?:\.\d{{1,3}})? [diouxXeEfFgGcrsa]
         | %\d{{1,2}}\$ [#0+\-]? \d{{0,3}} (?:\.\d{{1,3}})? [diouxXeEfFgGcsS@]
-        | (?<![\p{{N}}%]) % [#0+\-]? \d{{0,3}} (?:\.\d{{1,3}})? (?:hh?|ll?|z)? [diouxXfgcs@] (?!{_SIGN})
+        | (?<![\p{{N}}%]) % [#0+\-]? \d{{0,3}} (?:\.\d{{1,3}})? (?:hh?|ll?|z)? [diouxXfgcrs@] (?!{_SIGN})
         | \{{\{{ \s? [\w.\-]{{1,64}}+ \s? \}}\}}
         | [$%#]? \{{ [\w.\[\]\-]{{1,64}}+ (?: [!:] [^\s{{}}]{{1,32}}+ )? \}} | \{{\}}
         | \$\( [A-Za-z_]\w{{0,63}}+ \)
+      )
+    | (?P<code>
+          (?: :[a-z]{{1,16}}+: ){{0,2}}+ (?: `` (?!`) [^`\n]{{1,80}}+ `` | ` (?!`) [^`\n]{{1,80}}+ ` )
+        | </? [A-Za-z][\w:.\-]{{0,31}}+
+          (?: \s [\w:\-]{{1,32}}+ = (?: "[^"<>]{{0,200}}+" | '[^'<>]{{0,200}}+' ) ){{0,8}}+ \s? /?>
+        | (?<![\w\-]) --[a-z0-9]{{2,32}}+ (?: -[a-z0-9]{{1,32}}+ ){{0,8}}+ (?![\w\-])
+        | \${_NAME}
+        | (?<![\w.\\/]) (?: [A-Z]:\\ | ~/ | \.{{0,2}}/ (?= [\w.\-]{{1,64}}+/ ) )
+          {_FILE} (?: [/\\]{_FILE} ){{0,16}}+ /?+
+        | (?<![\w.]) (?= [\w.]{{0,64}}? (?: [A-Za-z0-9]_[A-Za-z0-9] | __[a-z] | [a-z]{{2}}[A-Z][a-z] ) )
+          {_NAME} (?: \.{_NAME} ){{0,8}}+ (?: \(\) )?+
+        | (?<![\w.]) {_NAME} (?: \.{_NAME} ){{0,8}}+ \(\)
+        | (?<![\w.\-]) (?! [vV][0-9] ) (?= [A-Z]{{1,8}}+-?[0-9] | [A-Za-z]{{1,32}}+[0-9] | 0x[0-9] )
+          [0-9A-Za-z]{{1,32}}+ (?: [.\-][0-9A-Za-z]{{1,32}}+ ){{0,4}}+ (?!{_LETTER})
+        | (?<![\w.\-]) [{_SIGN}\-]{{0,64}}+ (?: \.[{_SIGN}\-]{{1,64}}+ ){{1,4}}+ (?<= \.(?:{_ENDINGS}) )
       )
     | (?P<emoji>
           \p{{Regional_Indicator}}{{2}} | [0-9\#*]\ufe0f?\u20e3
         | (?= [\p{{Emoji_Presentation}}[\p{{Extended_Pictographic}}--[\0-\u25ff\u3000-\u32ff]]]
             | \p{{Extended_Pictographic}}\ufe0f ) \X
       )
-    | (?P<number>
-          \p{{Nd}}{{1,3}}+ (?: [\ \u00a0\u2009\u202f'’] \p{{Nd}}{{3}} (?!\p{{Nd}}) )++ (?: [.,]\p{{Nd}}++ )?+
-        | [vV]? \p{{Nd}}++ (?: [.,:/\u066b\u066c\uff0c\uff0e\uff1a] \p{{Nd}}++ )*+
-      )
+    | (?P<amount> \p{{Sc}} [\ \u00a0\u202f]? {_NUMBER} | {_NUMBER} [\ \u00a0\u202f]? \p{{Sc}} )
+    | (?P<number> {_NUMBER} )
     | {_LETTER}++ (?: \p{{Nd}}++ (?: [.,:/]\p{{Nd}}++ )*+ )?+
     """,
     regex.VERBOSE | regex.VERSION1,
 )
 _DIGITS = regex.compile(r"\p{Nd}+")
+# What every item has; most sentences have nothing of it.
+_PERHAPS = regex.compile(r"[^\p{L}\p{M}\s.,;:!?'’\"«»()\-] | [a-z]{2}[A-Z] | -- | \(\) | \.\w", regex.VERBOSE)
 
 # 35억 is 3.5 billion and 12万 is 120,000: with these in either text the digits tell nothing.
 _MYRIAD = regex.compile(
@@ -63,6 +98,13 @@ _MYRIAD = regex.compile(
     regex.VERBOSE,
 )
 _MAX_SPELT = 12
+_CURRENCIES = {
+    "€": ("euro", "유로"),
+    "$": ("dollar", "달러"),
+    "£": ("pound", "livre", "파운드"),
+    "¥": ("yen", "엔"),
+    "₩": ("won", "원"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +113,13 @@ class Item:
 
     span: Span
     text: str
-    kind: Literal["address", "placeholder", "emoji", "number"]
+    kind: Literal["address", "placeholder", "code", "emoji", "amount", "number"]
 
 
 def items(text: str) -> list[Item]:
     """Return the items of the text in order; they do not overlap."""
+    if not _PERHAPS.search(text):
+        return []
     return [
         Item(match.span(), match.group(), match.lastgroup)
         for match in _ITEM.finditer(text)
@@ -83,14 +127,24 @@ def items(text: str) -> list[Item]:
     ]
 
 
+def written(source: Normalized) -> str:
+    """Return a text as its items are found in it: normalised, but with the backticks it was written with."""
+    if "`" not in source.original:
+        return source.text
+    return "".join(
+        "`" if source.original[start:end] == "`" else character
+        for character, (start, end) in zip(source.text, source.origin, strict=True)
+    )
+
+
 def missing(source: str, target: str) -> list[Item]:
     """Return the items of the source that the target does not hold as often as the source does.
 
     Numbers are equal if their digits are, in whatever script and however grouped: 1,992.50 is 1 992,50
     and 14:30 is 14 h 30. A whole number up to twelve may have become a word, unless the target has digits
-    that no other number of the source accounts for.
+    that no other number of the source accounts for. The currency of an amount may be a word.
     """
-    held = Counter(item.text for item in items(target) if item.kind != "number")
+    held = Counter(item.text for item in items(target) if item.kind not in ("number", "amount"))
     runs = [_ascii(run) for run in _DIGITS.findall(target)]
     counted_otherwise = _MYRIAD.search(target) is not None or _MYRIAD.search(source) is not None
     lost = []
@@ -98,7 +152,7 @@ def missing(source: str, target: str) -> list[Item]:
     num_digits = sum(map(len, runs))
     for item in items(source):
         key = item.text
-        if item.kind == "number":
+        if item.kind in ("number", "amount"):
             key = _ascii("".join(_DIGITS.findall(item.text)))
             is_small = key.isascii() and len(key) <= 2 and int(key) <= _MAX_SPELT
             may_be_spelt = item.text.isdecimal() and is_small
@@ -110,7 +164,7 @@ def missing(source: str, target: str) -> list[Item]:
                 spelt.append(item)
                 continue
             num_digits -= len(key)
-        if held[key] > 0:
+        if held[key] > 0 and (item.kind != "amount" or _has_currency(target, item.text)):
             held[key] -= 1
         else:
             lost.append(item)
@@ -152,14 +206,14 @@ NUM_ATTEMPTS = len(_ATTEMPTS)
 def stand_ins(items: Sequence[Item], text: str, attempt: int) -> list[str]:
     """Return for each item something that models copy: all different, and none occurs in the text.
 
-    A number stands for a number. What stands for the other kinds, which some models copy and others do
-    not, depends on the attempt, which counts from 0 to NUM_ATTEMPTS - 1.
+    A number stands for a number and for an amount. What stands for the other kinds, which some models copy
+    and others do not, depends on the attempt, which counts from 0 to NUM_ATTEMPTS - 1.
     """
     pools = {pool: _endless(pool, attempt) for pool in (_SHORT_NUMBERS, *_ATTEMPTS)}
     taken: dict[str, None] = {}
     for item in items:
         pool = _ATTEMPTS[attempt]
-        if item.kind == "number":
+        if item.kind in ("number", "amount"):
             pool = _SHORT_NUMBERS if len(item.text) <= 3 else _LONG_NUMBERS
         word = next(word for word in pools[pool] if word not in text and word not in taken)
         taken[word] = None
@@ -178,6 +232,12 @@ def _ascii(digits: str) -> str:
     `regex` may know digits that Python's own tables do not: they stay as they are.
     """
     return "".join(str(unicodedata.decimal(digit, digit)) for digit in digits)
+
+
+def _has_currency(text: str, amount: str) -> bool:
+    """Tell whether a text has the currency of an amount, as a sign or as a word."""
+    sign = next(sign for sign in amount if unicodedata.category(sign) == "Sc")
+    return sign in text or any(word in text.lower() for word in _CURRENCIES.get(sign, ()))
 
 
 def _count(key: str, runs: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ from regard.loaded import Loaded
 from regard.search.searcher import Query, Search
 from regard.search.task import Found, Hypothesis
 from regard.text.normalize import Normalized
-from regard.text.protect import items, missing
+from regard.text.protect import items, missing, written
 from regard.text.tokenizer import TokenizerPair
 from regard.text.words import Span, match_pieces, words
 from regard.translate.edits import Edits, edited
@@ -121,7 +121,7 @@ def outcome_of(
     if described is None:
         return None
     text, part = described
-    verdict = verdict_on(model, way.judged or source.text, ids, best.ids, text, part)
+    verdict = verdict_on(model, way.judged or written(source), ids, best.ids, text, part)
     notes = [] if way.flag is None else [way.flag]
     if UNK in best.ids:
         notes.append("unknown")
@@ -199,13 +199,13 @@ def with_items_back(source: Normalized, outcome: Outcome) -> Outcome:
     if edits is None:
         return outcome
     text, spans = edited(outcome.text, edits, part.spans)
-    if missing(source.text, text):
+    if missing(written(source), text):
         return outcome
     return replace(
         outcome,
         text=text,
         parts=(replace(part, spans=tuple(spans), span=(0, len(text))),),
-        alternatives=tuple(one for one in outcome.alternatives if not missing(source.text, one.text)),
+        alternatives=tuple(one for one in outcome.alternatives if not missing(written(source), one.text)),
         wrong=(),
         is_grave=False,
         notes=(*outcome.notes, "kept"),

@@ -1,12 +1,13 @@
 """Second tries for a translation that looks wrong: the source written differently, or a stricter search."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from regard.options.search import BeamOptions
 from regard.text.normalize import Normalized
-from regard.text.protect import NUM_ATTEMPTS, items, missing, stand_ins, substitute
+from regard.text.protect import NUM_ATTEMPTS, items, missing, stand_ins, substitute, written
 from regard.text.words import Span, match_pieces, words
 from regard.translate.edits import Edits
 from regard.translate.result import Part
@@ -53,10 +54,10 @@ class Attempt:
             ]
         edits: Edits = []
         for word, item in self.stand_ins:
-            if text.count(word) != 1:
+            places = [match.span() for match in re.finditer(f"(?<![0-9A-Za-z]){word}(?![0-9A-Za-z])", text)]
+            if len(places) != 1 or text.count(word) != 1:
                 return None
-            start = text.index(word)
-            edits.append(((start, start + len(word)), item))
+            edits.append((places[0], item))
         return edits
 
 
@@ -74,10 +75,10 @@ def in_capitals(text: str) -> bool:
 def first_attempt(source: Normalized, guard: bool) -> Attempt:
     """Return how a text is translated at first.
 
-    Placeholders, addresses and emoji are debris to most models, and the words around them suffer. The guard
-    lets the model read a number in the place of each, which it has learnt to copy.
+    Placeholders, addresses, code, emoji and amounts are debris to most models, and the words around them
+    suffer. The guard lets the model read a number in the place of each, which it has learnt to copy.
     """
-    if guard and any(item.kind != "number" for item in items(source.text)):
+    if guard and any(item.kind != "number" for item in items(written(source))):
         return _with_stand_ins(source, 0)
     return Attempt((source,))
 
@@ -111,7 +112,7 @@ def put_back(source: Normalized, text: str, part: Part) -> Edits | None:
     found = words(text)
     of_piece = match_pieces(part.spans, found).words_of_piece
     edits: Edits = []
-    for item in missing(source.text, text):
+    for item in missing(written(source), text):
         start, end = source.to_original(item.span)
         columns = [place for place, (a, b) in enumerate(part.source_spans) if a < end and start < b]
         weight_T = part.attention_TS[:, columns].sum(axis=1) if part.attention_TS.shape[1] else []
@@ -137,7 +138,9 @@ def _recased(source: Normalized, change: Callable[[str], str], first: bool = Tru
     """Return a text with other letters, perhaps all but the first, those of items as they are."""
     characters: list[str] = []
     origin: list[Span] = []
-    kept = {place for item in items(source.text) for place in range(*item.span)} | ({0} if first else set())
+    kept = {place for item in items(written(source)) for place in range(*item.span)} | (
+        {0} if first else set()
+    )
     for place, (character, span) in enumerate(zip(source.text, source.origin, strict=True)):
         changed = character if place in kept else change(character)
         characters.append(changed)
@@ -154,18 +157,19 @@ def _capitalized(source: Normalized) -> Normalized:
 
 def _with_stand_ins(source: Normalized, number: int) -> Attempt:
     """Return the attempt to translate common words in the place of rare items, and to put these back."""
-    found = items(source.text)
-    words_for = list(zip(stand_ins(found, source.text, number), found, strict=True))
+    text = written(source)
+    found = items(text)
+    words_for = list(zip(stand_ins(found, text, number), found, strict=True))
     read = substitute(source, [(item.span, word) for word, item in words_for])
     pairs = tuple((word, item.text) for word, item in words_for)
-    return Attempt((read,), stand_ins=pairs, judged=source.text, flag="kept")
+    return Attempt((read,), stand_ins=pairs, judged=text, flag="kept")
 
 
 def _around_items(source: Normalized, *, capitals: bool) -> Attempt:
     """Return the attempt to translate what stands between the items, which then cannot be lost."""
     cuts: list[tuple[Span, bool]] = []
     place = 0
-    for item in items(source.text):
+    for item in items(written(source)):
         cuts += [((place, item.span[0]), False), (item.span, True)]
         place = item.span[1]
     cuts.append(((place, len(source.text)), False))
