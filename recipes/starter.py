@@ -40,6 +40,8 @@ from phrases import phrases
 from regard.evaluation.scores import score
 from regard.files import writing
 from regard.modelfile import load_model, save_model
+from regard.text.known import KnownWords
+from regard.text.words import words
 from regard.translate.translator import Translator
 
 PACKAGE = Path(__file__).parent.parent / "src" / "regard" / "starter"
@@ -243,12 +245,22 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--only", default=",".join(recipe.name for recipe in RECIPES))
     parser.add_argument("--share", type=float, default=1.0, help="of the time of each stage")
+    parser.add_argument(
+        "--known-words",
+        action="store_true",
+        help="train nothing; put the words of the corpora into the models",
+    )
     parser.add_argument("--install", action="store_true", help="put the packed models into the package")
     arguments = parser.parse_args()
     names = arguments.only.split(",")
     if unknown := set(names) - {recipe.name for recipe in RECIPES}:
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
     for recipe in (one for one in RECIPES if one.name in names):
+        if arguments.known_words:
+            path = PACKAGE / f"{recipe.name}.regard"
+            model = replace(load_model(path), known_words=known_words(recipe, arguments.data))
+            save_model(path, model, packed=True)
+            continue
         train(recipe, arguments.data, arguments.runs, arguments.share)
         packed = pack(recipe, arguments.data, arguments.runs)
         if arguments.install:
@@ -481,6 +493,17 @@ def write(paths: Sequence[Path], pairs: Pairs) -> None:
         place = 1 if path.suffix == ".en" else 0
         with writing(path) as (stream,):
             stream.writelines(f"{pair[place]}\n".encode() for pair in lines)
+
+
+def known_words(recipe: Recipe, data: Path) -> KnownWords:
+    """Return the words of the target side of all that a model learns from."""
+    found: set[str] = set()
+    for corpus in sorted({name for stage in recipe.stages for name, _ in stage.corpora}):
+        for other, english in CORPORA[corpus](data):
+            text = english if recipe.target == "en" else other
+            found.update(text[start:end].lower() for start, end in words(text))
+    print(f"{recipe.name}: {len(found):,} words", flush=True)
+    return KnownWords.of(found)
 
 
 def pack(recipe: Recipe, data: Path, runs: Path) -> Path:

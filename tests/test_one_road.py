@@ -17,6 +17,8 @@ FRENCH = {
     "capitals": "IL FAIT BEAU AUJOURD'HUI.",
     "capitals with a placeholder": "SUPPRIMER {0} FICHIERS ?",
     "numbers": "C'est l'été 2024 : 1 234,56 € !",
+    "names": "Le directeur de la commission Charbonneau habite à Beloeil.",
+    "decimals": "Le taux est de 3,5 % sur 12 000 personnes, selon « les experts ».",
     "address": "Voir https://example.org/a?b=1 avant le 12/03/2024.",
     "placeholders": "Supprimer {0} lignes de %s ?",
     "emoji": "Merci 😀 beaucoup",

@@ -34,6 +34,7 @@ from regard.errors import (  # noqa: E402
 from regard.modelfile import load_model, save_model  # noqa: E402
 from regard.options.text import SubwordOptions  # noqa: E402
 from regard.options.training import AverageOptions, OptimiserOptions, ScheduleOptions  # noqa: E402
+from regard.text.known import KnownWords
 from regard.training.checkpoint import newest_checkpoint  # noqa: E402
 from regard.training.request import CorpusFiles, TrainRequest  # noqa: E402
 from regard.training.run import train  # noqa: E402
@@ -244,6 +245,24 @@ def test_training_begins_with_the_weights_and_the_vocabulary_of_a_model(corpus, 
     for name, array in first.weights.items():
         np.testing.assert_allclose(model.weights[name], array, atol=1e-6)
     assert model.card["start"]["card"] == first.card
+    shown = {
+        word for line in corpus[1].read_text("utf-8").splitlines()[:50] for word in line.strip(".?!").split()
+    }
+    for one in (first, model):
+        assert one.known_words is not None and "monserrate" not in one.known_words
+        known = [word for word in shown if word.isalpha()]
+        assert known and sum(word in one.known_words for word in known) > 0.9 * len(known)
+
+
+def test_a_model_that_goes_on_still_knows_the_words_of_its_first_corpus(corpus, tmp_path, trained_model):
+    first = tmp_path / "first.regard"
+    save_model(first, replace(load_model(trained_model), known_words=KnownWords.of(["Monserrate"])))
+    request = replace(
+        request_for(corpus, tmp_path / "m.regard"), start=first, preset=None, options={"train": {"steps": 1}}
+    )
+    run(request)
+    known = load_model(request.out).known_words
+    assert known is not None and "Monserrate" in known and "Monserrat" not in known
     assert any("starts from" in note for note in display.notes)
     assert not any("very small" in note for note in display.notes)
     assert model.card["start"]["sha256"] == hashlib.sha256(trained_model.read_bytes()).hexdigest()

@@ -13,6 +13,7 @@ from regard.options.model import feature_size
 from regard.runtime.build import build_engine
 from regard.search.ensemble import Ensemble
 from regard.search.searcher import Searcher, StepSearcher
+from regard.text.known import KnownWords
 from regard.text.tokenizer import TokenizerPair
 
 
@@ -22,6 +23,7 @@ class Loaded:
 
     `reading` says which attention is its word alignment. A source of more than `split_above` tokens is split.
     A model with a `feature_size` reads feature vectors of so many numbers and no text.
+    `known_words` are the words of the target side of its training text, where the model file has them.
     `file` is the model file, None for a model that is still being trained and for several models together.
     """
 
@@ -34,6 +36,7 @@ class Loaded:
     name: str = "model"
     file: ModelFile | None = None
     feature_size: int | None = None
+    known_words: KnownWords | None = None
 
     @classmethod
     def with_engine(cls, engine: Engine[Any], tokenizers: TokenizerPair, **known: Any) -> "Loaded":
@@ -61,6 +64,7 @@ class Loaded:
             name=name,
             file=first if len(models) == 1 else None,
             feature_size=feature_size(first.options.source),
+            known_words=first.known_words,
         )
 
     @classmethod

@@ -4,9 +4,10 @@ A `.regard` file is a safetensors file: any reader of that format can open it, a
 The tensors are `weight.<name>`, and the bytes of `tokenizer.source` and `tokenizer.target`, or of the first
 alone if both sides share it. In a packed file a matrix is one of bytes, and `scale.<name>` has for each of
 its rows what a byte is worth; loading gives numbers of 32 bits again. `frozen.<name>`, if it is there, has a
-bit for each row of a weight, set where a further training leaves the row as it is. The metadata has one
-entry, `regard`, a JSON object: in `parts` the sha256 of each tensor, in `header_sha256` that of the header,
-with 64 zeros in the place of this hash itself.
+bit for each row of a weight, set where a further training leaves the row as it is. `known.target`, if it is
+there, has the words of the target side of the training text (`text/known.py`). The metadata has one entry,
+`regard`, a JSON object: in `parts` the sha256 of each tensor, in `header_sha256` that of the header, with 64
+zeros in the place of this hash itself.
 """
 
 import hashlib
@@ -30,6 +31,7 @@ from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.options.parse import parse
 from regard.runtime.shapes import weight_shapes
 from regard.starter import locate
+from regard.text.known import KnownWords
 from regard.text.tokenizer import Tokenizer, TokenizerPair
 
 FORMAT = "regard-model/1"
@@ -37,6 +39,7 @@ FORMAT = "regard-model/1"
 Kind = TypeVar("Kind")
 
 _NO_HASH = "0" * 64
+_KNOWN = "known.target"
 _MAX_HEADER_BYTES = 5_000_000  # that of a model of a hundred layers has some hundred thousand
 _MAX_TOKENIZER_BYTES = 100_000_000
 _DTYPES = {"F32": "float32", "F16": "float16", "F64": "float64", "I8": "int8", "U8": "uint8"}
@@ -48,7 +51,8 @@ class ModelFile:
 
     `config` (of the whole run) and `card` (data, scores, date) are plain JSON. `reading` says which attention
     aligns best, and `split_above` how many tokens a source may have before it is split, where they are known.
-    `frozen` says which rows of embeddings a further training is to leave as they are.
+    `frozen` says which rows of embeddings a further training is to leave as they are. `known_words` are those
+    of the target side of the training text; a model without them does not copy names.
     """
 
     options: RecurrentOptions | TransformerOptions
@@ -61,6 +65,7 @@ class ModelFile:
     reading: Reading | None = None
     split_above: int | None = None
     frozen: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
+    known_words: KnownWords | None = None
 
 
 def save_model(path: Path, model: ModelFile, *, packed: bool = False) -> None:
@@ -77,6 +82,8 @@ def save_model(path: Path, model: ModelFile, *, packed: bool = False) -> None:
     for name, array in model.weights.items():
         parts |= _pack(name, array) if packed and array.ndim == 2 else {f"weight.{name}": array}
     parts |= {f"frozen.{name}": np.packbits(rows_V) for name, rows_V in model.frozen.items()}
+    if model.known_words is not None:
+        parts[_KNOWN] = model.known_words.bits_U
     parts = {name: np.ascontiguousarray(array) for name, array in parts.items()}
     source, target = model.tokenizers.source.to_bytes(), model.tokenizers.target.to_bytes()
     parts["tokenizer.source"] = np.frombuffer(source, np.uint8)
@@ -161,6 +168,7 @@ def _assemble(path: Path, header: "_Header", file: Any) -> ModelFile:
         None if about.get("reading") is None else _reading(about["reading"]),
         _optional(about, "split_above", int),
         {name: _unpack_rows(path, name, parts) for name in _under("frozen.", parts)},
+        KnownWords(parts[_KNOWN]) if _KNOWN in parts else None,
     )
     _check_finite(path, model)
     if model.split_above is not None and model.split_above < 1:

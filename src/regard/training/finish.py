@@ -19,6 +19,7 @@ from regard.runtime.build import build_engine
 from regard.training.folder import BEST_FILE, DATA_FOLDER, START_FILE, read_json, write_json
 from regard.training.guide import taught_reading
 from regard.training.history import RESULT_FILE, RUN_FILE
+from regard.training.known import known_words
 from regard.training.loop import NO_BETTER
 from regard.training.prepare import Prepared, load_prepared
 from regard.training.reading import choose_reading
@@ -66,8 +67,11 @@ def finish(request: TrainRequest, device: torch.device, end: dict[str, Any], sta
     folder = request.folder
     about, prepared = read_json(folder / RUN_FILE), load_prepared(folder / DATA_FOLDER)
     options = options_of(about["config"])
-    known = None if request.start is None else load_model(folder / START_FILE).reading
-    best = _with_habits(load_model(folder / BEST_FILE), prepared, options, known)
+    start = None if request.start is None else load_model(folder / START_FILE)
+    best = _with_habits(
+        load_model(folder / BEST_FILE), prepared, options, None if start is None else start.reading
+    )
+    best = replace(best, known_words=known_words(prepared, start))
     sources, references = prepared.sources, prepared.references
     with stages() as progress:
         translations = _translator(best, device).translate(

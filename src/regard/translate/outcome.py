@@ -17,6 +17,7 @@ from regard.text.tokenizer import TokenizerPair
 from regard.text.words import Span, match_pieces, words
 from regard.translate.edits import Edits, edited
 from regard.translate.guard import Said, Verdict, hardly_seen, judge, judge_alone
+from regard.translate.mend import Mended, mend
 from regard.translate.result import Alternative, Part, Searched, Translation
 from regard.translate.retry import Attempt, Copied, put_back
 from regard.vocabulary import EOS, NUM_RESERVED, UNK
@@ -113,24 +114,33 @@ def describe(
 
 
 def outcome_of(
-    model: Loaded, stretch: Stretch, way: Attempt, found: Found, search: Search, num_best: int
+    model: Loaded, stretch: Stretch, way: Attempt, found: Found, search: Search, *, num_best: int, mends: bool
 ) -> Outcome | None:
-    """Return the outcome of a search, None if the attempt's edits are not possible."""
+    """Return the outcome of a search, None if the attempt's edits are not possible.
+
+    `mends` tells whether names, numbers and quotation marks are put right.
+    """
     best, source, ids = found.hypotheses[0], stretch.source, stretch.ids
     described = describe(model, source, ids, best, way)
     if described is None:
         return None
-    text, part = described
+    mended = Mended(*described)
+    if mends and not way.capitals:
+        mended = mend(model, source, *described)
+    text, part = mended.text, mended.part
     verdict = verdict_on(model, way.judged or written(source), ids, best.ids, text, part)
     notes = [] if way.flag is None else [way.flag]
+    notes += mended.notes
     if UNK in best.ids:
         notes.append("unknown")
     if is_foreign(model, source.text, ids):
         notes.append("foreign")
     others: dict[str, Alternative] = {}
     for other in found.hypotheses[1:num_best]:
-        if (described := describe(model, source, ids, other, way)) and described[0] != text:
-            others.setdefault(described[0], Alternative(described[0], other.score, other.log_prob))
+        if described := describe(model, source, ids, other, way):
+            one = mend(model, source, *described).text if mends and not way.capitals else described[0]
+            if one != text:
+                others.setdefault(one, Alternative(one, other.score, other.log_prob))
     return Outcome(
         text,
         (replace(part, searched=Searched(source, ids, best.ids, search, stretch.prefix)),),
@@ -141,7 +151,7 @@ def outcome_of(
         verdict.grave,
         tuple(notes),
         # Where an item or an unknown word is put is read from the attention, which has a batch's rounding.
-        verdict.near or "lost" in verdict.flags or UNK in best.ids,
+        verdict.near or mended.is_near or "lost" in verdict.flags or UNK in best.ids,
     )
 
 

@@ -243,7 +243,15 @@ class Queue:
             if entry.is_dropped:
                 continue
             request = segment.text.request
-            outcome = outcome_of(self.model, entry.stretch, segment.way, one, entry.search, request.num_best)
+            outcome = outcome_of(
+                self.model,
+                entry.stretch,
+                segment.way,
+                one,
+                entry.search,
+                num_best=request.num_best,
+                mends=self._tries_again(request),
+            )
             # If rounding could have decided, the result is the one of the stretch on its own.
             if len(batch.entries) > 1 and (one.in_doubt or (outcome is not None and outcome.is_near)):
                 self._alone.append(entry)
