@@ -34,7 +34,7 @@ from regard.errors import (  # noqa: E402
 from regard.modelfile import load_model, save_model  # noqa: E402
 from regard.options.text import SubwordOptions  # noqa: E402
 from regard.options.training import AverageOptions, OptimiserOptions, ScheduleOptions  # noqa: E402
-from regard.text.known import KnownWords
+from regard.text.known import KnownWords  # noqa: E402
 from regard.training.checkpoint import newest_checkpoint  # noqa: E402
 from regard.training.request import CorpusFiles, TrainRequest  # noqa: E402
 from regard.training.run import train  # noqa: E402
@@ -245,6 +245,11 @@ def test_training_begins_with_the_weights_and_the_vocabulary_of_a_model(corpus, 
     for name, array in first.weights.items():
         np.testing.assert_allclose(model.weights[name], array, atol=1e-6)
     assert model.card["start"]["card"] == first.card
+    assert any("starts from" in note for note in display.notes)
+    assert not any("very small" in note for note in display.notes)
+    assert model.card["start"]["sha256"] == hashlib.sha256(trained_model.read_bytes()).hexdigest()
+    so_far = load_model(request.folder / "best.regard").card
+    assert so_far["start"] == model.card["start"] and so_far["training"]["step"] == 1
     shown = {
         word for line in corpus[1].read_text("utf-8").splitlines()[:50] for word in line.strip(".?!").split()
     }
@@ -263,11 +268,6 @@ def test_a_model_that_goes_on_still_knows_the_words_of_its_first_corpus(corpus, 
     run(request)
     known = load_model(request.out).known_words
     assert known is not None and "Monserrate" in known and "Monserrat" not in known
-    assert any("starts from" in note for note in display.notes)
-    assert not any("very small" in note for note in display.notes)
-    assert model.card["start"]["sha256"] == hashlib.sha256(trained_model.read_bytes()).hexdigest()
-    so_far = load_model(request.folder / "best.regard").card
-    assert so_far["start"] == model.card["start"] and so_far["training"]["step"] == 1
 
 
 def test_a_run_that_began_with_a_model_resumes_and_is_gentler(corpus, tmp_path, trained_model):
