@@ -1,10 +1,12 @@
 """The live page, as a reader meets it: a real server, bundled models, a real browser."""
 
 import json
+import os
 import re
 import shutil
 import time
-from importlib.resources import files
+from importlib.resources import as_file, files
+from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
@@ -12,9 +14,12 @@ import pytest
 from serving import serving
 
 import regard
+from regard.errors import ConfigError
 from regard.loaded import Loaded
 from regard.trace.document import HeadOff, LookSo, MaskOff, PositionsOff
 from regard.trace.make import Tracer
+from regard.viewer.lessons import read_lessons
+from regard.viewer.page import served_page
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright to drive a browser with")
 pytest.importorskip("uvicorn", reason="no server: the extra [serve] is not installed")
@@ -417,6 +422,56 @@ def test_files_are_saved_as_what_is_shown(open_page, tmp_path):
         if form != "png":
             assert "economic" in data.decode()
     assert (tmp_path / "saved.html").stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "address", ["open=map,likely,steps,beam", "m=fr-en&open=heads,map", "lesson=13", "c=1&open="]
+)
+def test_axe_finds_nothing_serious(open_page, scheme, address):
+    modules = os.environ.get("NODE_PATH", "")
+    script = Path(modules) / "axe-core" / "axe.min.js"
+    if not modules or not script.exists():
+        pytest.skip("no axe-core: npm install axe-core, and set NODE_PATH")
+    shown = open_page(address, color_scheme=scheme)
+    shown.evaluate(script.read_text())
+    found = shown.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
+    serious = [
+        (one["id"], [node["target"] for node in one["nodes"]][:3])
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+def test_a_teacher_can_write_lessons(tmp_path, browser):
+    lesson = {
+        "id": "verbs",
+        "title": {"en": "Where verbs come from </script>"},
+        "text": {"en": ["Look at the verb first."]},
+        "stage": {"model": "fr-en-rnn", "text": "Le chat dort.", "open": ["map"]},
+        "task": {"text": {"en": "Go to the end."}, "check": {"at": "last"}},
+    }
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"lessons": [lesson]}))
+    assert json.loads(read_lessons(path))["lessons"] == [lesson]
+    html, _ = served_page(read_lessons(path))
+    shown = browser.new_page()
+    shown.set_content(html)
+    assert json.loads(shown.inner_text("#lessons"))["lessons"][0]["title"] == lesson["title"]
+    shown.close()
+    path.write_text(
+        json.dumps({"lessons": [lesson | {"task": {"text": {"en": "x"}, "check": {"sayd": "x"}}}]})
+    )
+    with pytest.raises(ConfigError, match=r"mine.json: lessons.0.task.check.sayd: "):
+        read_lessons(path)
+
+
+def test_our_lessons_are_of_the_same_form():
+    ours = files("regard.viewer") / "static" / "lessons.json"
+    with as_file(ours) as path:
+        lessons = json.loads(read_lessons(path))["lessons"]
+    assert len(lessons) == 13 and all(one["title"]["ko"] and one["text"]["ko"] for one in lessons)
 
 
 def test_wrong_input_is_said_and_the_page_goes_on(open_page):

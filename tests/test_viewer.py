@@ -479,6 +479,25 @@ def test_traces_stand_beside_each_other_and_keys_go_to_the_one_in_use(show, trac
 
 
 @needs_browser
+def test_of_many_traces_one_is_shown_at_a_time(show, traces):
+    many = [traces["rnn"], traces["luong"], traces["plain"], traces["transformer"]]
+    shown = show(rendered(many, "html").decode())
+    assert shown.locator(".viewer:visible").count() == 1 and shown.locator(".sentences-of button").count() == 4
+    shown.locator(".sentences-of button").nth(1).click()
+    assert shown.locator(".viewer").nth(1).is_visible() and shown.locator(".viewer:visible").count() == 1
+    assert shown.locator(".viewer:visible .ribbons path").count() > 0
+    shown.keyboard.press("]")
+    says(shown, "step.2=2")
+
+
+@needs_browser
+def test_a_saved_page_says_what_it_cannot_do(show, traces):
+    shown = show(traces["rnn"].to_html())
+    assert "regard page" in shown.inner_text(".no-engine")
+    assert shown.locator("[role=slider], textarea").count() == 0
+
+
+@needs_browser
 def test_hostile_tokens_are_shown_as_text(show, traces):
     plain = json.loads(traces["searched"].to_json())
     for side in ("source", "target"):

@@ -15,6 +15,7 @@ DESCRIPTION = (
 EXAMPLES = """examples:
   regard page
   regard page mine.regard
+  regard page --lessons my-course.json
   regard page --no-browser --port 8000
 """
 
@@ -25,6 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "models", type=Path, nargs="*", metavar="MODEL", help="model file, or name of a bundled model"
     )
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: a free one)")
+    parser.add_argument(
+        "--lessons", type=Path, metavar="FILE", help="lessons of your own, as docs/lessons.md describes them"
+    )
     parser.add_argument("--no-browser", action="store_true", help="print the address only")
 
 
@@ -38,10 +42,12 @@ def run(options: argparse.Namespace) -> None:
 
     from regard.server.serve import serve
     from regard.server.settings import ServerOptions
+    from regard.viewer.lessons import read_lessons
 
+    lessons = None if options.lessons is None else read_lessons(options.lessons)
     logging.getLogger("regard").setLevel(logging.ERROR)
     serve(
         chosen_models(options.models),
-        ServerOptions(port=options.port),
+        ServerOptions(port=options.port, lessons=lessons),
         None if options.no_browser else webbrowser.open,
     )

@@ -176,7 +176,7 @@ def _add_plain(app: FastAPI, service: Service) -> None:
     async def docs(request: Request) -> Response:
         return HTMLResponse(docs_page(app.openapi()))
 
-    html, policy = served_page()
+    html, policy = served_page(service.options.lessons)
     static = static_files()
 
     async def root(request: Request) -> Response:

@@ -36,6 +36,8 @@ class ServerOptions:
     suggestions: Path | None = None
     """A SQLite file for the corrections that clients send."""
     max_suggestions: int = 100_000
+    lessons: str | None = None
+    """Lessons of the page, as JSON, instead of ours."""
     origins: tuple[str, ...] = ()
     """Web pages of other sites that may call the server."""
     proxy: str | None = None

@@ -54,8 +54,11 @@ def page(documents: Sequence[str], cards: Sequence[list[dict[str, Any]]], pictur
     return frame(title, f"<style>\n{_read('style.css')}</style>", body, scripts=[modules, _START])
 
 
-def served_page() -> tuple[str, str]:
-    """Return the page that a server sends, and its content security policy: it may ask that server only."""
+def served_page(lessons: str | None = None) -> tuple[str, str]:
+    """Return the page that a server sends, and its content security policy: it may ask that server only.
+
+    `lessons` is JSON in the form of `static/lessons.json`, which is used without it.
+    """
     modules = json.dumps({"imports": {f"#app/{name}": f"/static/app/{name}.js" for name in _names()}})
     strings = {language: _strings(language) for language in _LANGUAGES}
     hashes = " ".join(
@@ -78,7 +81,7 @@ def served_page() -> tuple[str, str]:
 <div id="app"></div>
 <noscript>{_NO_SCRIPTS}</noscript>
 <script type="application/json" id="strings">{_inert(json.dumps(strings, ensure_ascii=False))}</script>
-<script type="application/json" id="lessons">{_inert(_read("lessons.json"))}</script>
+<script type="application/json" id="lessons">{_inert(lessons or _read("lessons.json"))}</script>
 <script type="module">{_START}</script>
 </body>
 </html>

@@ -34,6 +34,6 @@ export function draw({ trace, state, act, live }) {
           t(`drawer.${one}`),
         ),
       ),
-    live ? live.saving() : null,
+    live ? live.saving() : h("span", { class: "hint no-engine" }, t("reason.saved")),
   );
 }

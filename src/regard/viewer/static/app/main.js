@@ -1,6 +1,6 @@
 // The page: its language, its look, and a viewer for each trace. The texts and traces stand in the page itself.
 
-import { h, morph } from "#app/dom";
+import { h, morph, printable } from "#app/dom";
 import { icon } from "#app/icons";
 import { createStore, memory } from "#app/store";
 import { setStrings, setLanguage, languages, t } from "#app/i18n";
@@ -11,6 +11,7 @@ import * as hash from "#app/hash";
 import * as keys from "#app/keys";
 import * as help from "#app/help";
 
+const SIDE_BY_SIDE = 3; // traces; of more, one is shown at a time
 const THEMES = ["auto", "light", "dark"];
 const json = (id) => JSON.parse(document.getElementById(id).textContent);
 const oneOf = (all, ...wanted) => wanted.find((one) => all.includes(one)) ?? all[0];
@@ -35,6 +36,7 @@ export async function start() {
   let dialog = root.appendChild(h("dialog"));
   const viewers = [];
   let used = 0;
+  let drawChooser = () => {};
   let desk = null; // what asks an engine, if there is one
 
   const app = {
@@ -81,6 +83,7 @@ export async function start() {
       viewer.host.setAttribute("aria-label", t("trace_n", { n: number + 1 }));
       viewer.redraw();
     });
+    drawChooser();
     desk?.viewer?.redraw();
     desk?.other?.redraw();
     desk?.draw();
@@ -103,11 +106,23 @@ export async function start() {
     }
     document.addEventListener("answered", () => setTimeout(() => desk.draw()));
   }
+  const chooser = entries?.length > SIDE_BY_SIDE ? root.insertBefore(h("nav"), main) : null;
+  const choose = (number) => {
+    used = number;
+    viewers.forEach((viewer, one) => (viewer.host.hidden = one !== number));
+    viewers[number].redraw();
+    drawChooser();
+  };
+  drawChooser = () => chooser && morph(chooser, list(entries, used, choose));
   for (const [number, entry] of (entries ?? []).entries()) {
     const host = main.appendChild(h("article", { class: "viewer" }));
     for (const event of ["focusin", "pointerdown"]) host.addEventListener(event, () => (used = number));
     viewers.push(await mount(host, entry, { id: `trace${number}`, state: hash.stateOf(asked, number) }));
     viewers[number].store?.listen(remember);
+  }
+  if (chooser) {
+    main.classList.remove("several");
+    choose(0);
   }
   document.body.classList.add("ready");
   // A viewer cannot measure what is not shown yet.
@@ -126,6 +141,23 @@ export async function start() {
       viewer.act?.set({ layer: null, head: null, pin: null, ...hash.stateOf(params, number) }),
     );
   });
+}
+
+/** The sentences of a page that has many, one of which is shown. */
+function list(entries, used, choose) {
+  return h(
+    "nav",
+    { class: "sentences-of", "aria-label": t("chooser") },
+    entries.map(({ trace }, number) =>
+      h(
+        "button",
+        { type: "button", "aria-current": number === used ? "true" : null, onclick: () => choose(number) },
+        h("bdi", { lang: trace.model?.source_language }, printable(trace.source?.text ?? "?")),
+        " ",
+        h("small", null, printable(trace.model?.label ?? "")),
+      ),
+    ),
+  );
 }
 
 function drawBar(app, language, theme) {
