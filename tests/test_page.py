@@ -235,6 +235,21 @@ def test_a_word_can_be_edited_and_the_decoder_goes_on(open_page, tracers):
     assert said(shown)[4] == "European"
 
 
+def test_a_given_translation_is_read_word_by_word(open_page, tracers):
+    given = "The European economic agreement was signed."
+    shown = open_page(link())
+    shown.locator(".give").click()
+    shown.locator(".giving textarea").fill(given)
+    shown.locator(".giving .go").click()
+    wait_for_change(shown)
+    trace = tracers["fr-en-rnn"].trace(TEXT, force=given)
+    assert said(shown) == words_of(trace) and " ".join(said(shown)[:4]) == "The European economic agreement"
+    percent = round(100 * np.exp(trace.target.pieces[0].log_prob))
+    assert shown.inner_text(".viewer:not(.beside) .target .chip:first-child small") == f"{percent}\xa0%"
+    shown.locator(".undo").click()
+    shown.wait_for_selector(".changes .now", state="detached")
+
+
 def test_without_attention_beside_it_one_transport_moves_both(open_page, tracers):
     shown = open_page(link())
     shown.locator("button.compare").click()

@@ -46,7 +46,7 @@ class Check(_Part):
     said: str | None = None
     not_said: str | None = None
     words: int | None = None
-    changed: Literal["look", "prefix", "head_off", "positions_off", "mask_off"] | None = None
+    changed: Literal["look", "prefix", "force", "head_off", "positions_off", "mask_off"] | None = None
     unchanged: bool | None = None
     open: str | None = None
     compare: bool | None = None

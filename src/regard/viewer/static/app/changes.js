@@ -99,6 +99,7 @@ function version(key, words, others, entry) {
 
 function described(change) {
   if (change.type === "prefix") return t("change.prefix", { text: printable(change.text) });
+  if (change.type === "force") return t("change.force", { text: printable(change.text) });
   if (change.type === "look")
     return change.share === 1
       ? t("change.gaze", { word: printable(change.word ?? String(change.step + 1)), name: printable(change.name ?? "") })

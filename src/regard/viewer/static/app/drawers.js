@@ -34,6 +34,8 @@ export function draw({ trace, state, act, live }) {
           t(`drawer.${one}`),
         ),
       ),
-    live ? live.saving() : h("span", { class: "hint no-engine" }, t("reason.saved")),
+    live
+      ? [h("button", { type: "button", class: "give", onclick: () => live.give() }, t("give")), live.saving()]
+      : h("span", { class: "hint no-engine" }, t("reason.saved")),
   );
 }

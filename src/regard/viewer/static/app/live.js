@@ -22,7 +22,7 @@ export async function start({ app, main, asked, remember }) {
   const source = served();
   const models = await source.models();
   const known = (name) => models.find((model) => model.name === name);
-  const state = { text: "", model: "", changes: [], compare: false, part: 0, lesson: null, busy: false, error: null };
+  const state = { text: "", model: "", changes: [], compare: false, part: 0, lesson: null, busy: false, error: null, giving: false };
   let [before, now, twin] = [null, null, null]; // parts of translations: as it was, as it is, without attention
   let viewer = null;
   let other = null;
@@ -77,6 +77,7 @@ export async function start({ app, main, asked, remember }) {
       const joins = text.startsWith(" ") || !head || /\s$/.test(head);
       live.change({ type: "prefix", text: (head + (joins ? text.replace(/^ /, "") : text)).trimStart() }, step);
     },
+    give: () => ((state.giving = !state.giving), draw(), document.querySelector(".giving textarea")?.focus()),
     saving: () => saving({ file: (form) => source.file(request(), form), say: (what) => say(what.message ? reason(what) : what) }),
   };
 
@@ -173,7 +174,7 @@ export async function start({ app, main, asked, remember }) {
     other.act.set({ step: all[Math.min(at, all.length - 1)][0], by: viewer.store.state.by });
   }
 
-  const on = { set, submit, typed, choose };
+  const on = { set, submit, typed, choose, given };
   function draw() {
     if (used().length) memory.set("moved", "yes");
     morph(places.ask.firstChild ?? places.ask.appendChild(h("form")), question({ state, models, model: known(state.model), without: partner(), on }));
@@ -241,6 +242,11 @@ export async function start({ app, main, asked, remember }) {
   function set(changes) {
     Object.assign(state, changes);
     renew();
+  }
+  /** Let the model read a translation that the reader has written. */
+  function given(text) {
+    const rest = state.changes.filter((one) => one.type !== "force" && one.type !== "prefix");
+    set({ giving: false, changes: text ? [...rest, { type: "force", text }] : rest });
   }
   function choose(model) {
     const [mine, next] = [known(state.model), known(model)];

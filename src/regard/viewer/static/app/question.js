@@ -63,6 +63,29 @@ export function question({ state, models, model, without, on }) {
 }
 
 
+/** A field for a translation of the reader's own: how likely does the model hold each of its words? */
+function reference(model, on) {
+  const read = (form) => form.querySelector("textarea").value.trim();
+  return h(
+    "form",
+    {
+      class: "giving editor",
+      "aria-label": t("give"),
+      onsubmit: (event) => {
+        event.preventDefault();
+        on.given(read(event.currentTarget));
+      },
+    },
+    h(
+      "label",
+      null,
+      h("span", null, t("give.label")),
+      h("textarea", { rows: 1, maxlength: MAX_TEXT, lang: model?.target, spellcheck: "false" }),
+    ),
+    h("button", { type: "submit", class: "go" }, t("give.go")),
+  );
+}
+
 /** What went wrong, which sentence of several is shown, and hints. */
 export function remarks({ state, before, viewer, model, on }) {
   const several = before?.length > 1;
@@ -70,6 +93,7 @@ export function remarks({ state, before, viewer, model, on }) {
     "div",
     { class: "asked" },
     state.error ? h("p", { class: "error", role: "alert" }, state.error) : null,
+    state.giving ? reference(model, on) : null,
     several
       ? h(
           "div",

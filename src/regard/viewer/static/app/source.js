@@ -45,14 +45,15 @@ const KNOWN = new Set(["type", "step", "weights", "layer", "head", "kind"]); // 
 function body({ text, model, changes = [] }) {
   const used = changes.filter((change) => !change.off);
   const prefix = used.findLast((change) => change.type === "prefix")?.text;
+  const force = used.findLast((change) => change.type === "force")?.text;
   return {
     text,
     model,
     effects: true,
     gates: true,
     interventions: used
-      .filter((change) => change.type !== "prefix")
+      .filter((change) => change.type !== "prefix" && change.type !== "force")
       .map((change) => Object.fromEntries(Object.entries(change).filter(([key]) => KNOWN.has(key)))),
-    ...(prefix === undefined ? {} : { prefix }),
+    ...(force !== undefined ? { force } : prefix !== undefined ? { prefix } : {}),
   };
 }
