@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from regard.alignment.attention import Alignment
     from regard.alignment.links import Symmetrisation
     from regard.contract import Features
+    from regard.engines import Engine, Precision
     from regard.evaluation.document import Evaluation
     from regard.evaluation.run import EvaluationOptions
     from regard.trace.make import TraceArguments
@@ -65,16 +66,24 @@ def __dir__() -> list[str]:
     return [*globals(), *_CLASSES]
 
 
-def load(model: str | Path | None = None, *more: str | Path) -> "Translator":
+def load(
+    model: str | Path | None = None,
+    *more: str | Path,
+    engine: "Engine" = "auto",
+    precision: "Precision" = "float32",
+) -> "Translator":
     """Return the translator of a model: a file, or the name of a bundled model.
 
     Without a name it is the model that `regard translate` uses. Several models of one vocabulary translate
-    together as an ensemble.
+    together as an ensemble. Transformers run on CTranslate2 if the extra `[fast]` is installed; `engine` may
+    be "numpy" or "ctranslate2" instead. `precision="int8"` is faster, and its translations may differ.
     """
+    from regard.engines import Compute
     from regard.starter import default_model
     from regard.translate.translator import Translator
 
-    return Translator.open(default_model() if model is None else model, *more)
+    compute = Compute(engine, precision)
+    return Translator.open(default_model() if model is None else model, *more, compute=compute)
 
 
 def show(
@@ -89,6 +98,7 @@ def show(
     A notebook displays the trace as a picture.
     """
     from regard.contract import Features
+    from regard.engines import NUMPY
     from regard.errors import ConfigError
     from regard.loaded import Loaded
     from regard.starter import default_model
@@ -99,7 +109,9 @@ def show(
     model = models[0] if models else default_model()
     if len(models) > 1 or not isinstance(text, str | Features) or isinstance(model, Features):
         raise TypeError("show() takes a text, or a model and a text")
-    tracer = Tracer(model.model if isinstance(model, Translator) else Loaded.open(model))
+    tracer = Tracer(
+        model.model.by_steps() if isinstance(model, Translator) else Loaded.open(model, compute=NUMPY)
+    )
     traces = tracer.traces(text, **asked)
     if not 1 <= part <= len(traces):
         raise ConfigError(f"there is no part {part}: the text was translated in {len(traces)}")

@@ -10,7 +10,9 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
+from regard import engines
 from regard.errors import how_to_install
 from regard.parallel import num_cores
 
@@ -70,6 +72,7 @@ def examine() -> list[Finding]:
         ),
         Finding("memory", _memory()),
         Finding("instruction sets", _instruction_sets()),
+        *_fast_findings(),
         *_torch_findings(),
         _korean_font(),
         *(
@@ -167,6 +170,18 @@ def _torch_findings() -> list[Finding]:
         ),
         Finding("accelerator", accelerator.stdout.strip() if fine else _failure(accelerator), fine),
     ]
+
+
+def _fast_findings() -> list[Finding]:
+    """Tell whether Transformers are translated by CTranslate2; without it NumPy does the same."""
+    if engines.version() is None:
+        return [Finding("fast engine", f"NumPy: {engines.not_installed()}", fine=None)]
+    findings = []
+    for precision in get_args(engines.Precision):
+        fault = engines.fault(precision)
+        value = f"CTranslate2 {engines.version()}" if fault is None else f"NumPy: {fault}"
+        findings.append(Finding(f"engine, {precision}", value, None if fault else True))
+    return findings
 
 
 def _korean_font() -> Finding:

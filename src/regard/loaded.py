@@ -1,13 +1,15 @@
 """A model ready for use, opened once and shared by translating, tracing, aligning, evaluating and serving."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from regard.alignment.reading import USUAL_READING, Reading
 from regard.contract import Engine
 from regard.corpus.language_codes import Languages, check_languages, one_language
+from regard.engines import Compute, Used
 from regard.errors import ModelFileError
+from regard.fast.choice import choose
 from regard.modelfile import ModelFile, load_model
 from regard.options.model import feature_size
 from regard.runtime.build import build_engine
@@ -25,6 +27,7 @@ class Loaded:
     A model with a `feature_size` reads feature vectors of so many numbers and no text.
     `known_words` are the words of the target side of its training text, where the model file has them.
     `file` is the model file, None for a model that is still being trained and for several models together.
+    `used` says which engine computes.
     """
 
     tokenizers: TokenizerPair
@@ -37,6 +40,7 @@ class Loaded:
     file: ModelFile | None = None
     feature_size: int | None = None
     known_words: KnownWords | None = None
+    used: Used = field(default_factory=Used)
 
     @classmethod
     def with_engine(cls, engine: Engine[Any], tokenizers: TokenizerPair, **known: Any) -> "Loaded":
@@ -45,8 +49,8 @@ class Loaded:
         return cls(tokenizers, StepSearcher(engine, reading, tokenizers.target), reading, **known)
 
     @classmethod
-    def of(cls, *models: ModelFile, name: str = "model") -> "Loaded":
-        """Return a model, or several that translate together as an ensemble, computing in NumPy."""
+    def of(cls, *models: ModelFile, name: str = "model", compute: Compute | None = None) -> "Loaded":
+        """Return a model, or several that translate together as an ensemble."""
         first = models[0]
         if any(model.tokenizers.sha256 != first.tokenizers.sha256 for model in models):
             raise ModelFileError(
@@ -54,7 +58,7 @@ class Loaded:
                 "different seeds"
             )
         engines = [build_engine(model.options, model.weights) for model in models]
-        return cls.with_engine(
+        loaded = cls.with_engine(
             engines[0] if len(engines) == 1 else Ensemble(engines),
             first.tokenizers,
             reading=first.reading,
@@ -66,11 +70,18 @@ class Loaded:
             feature_size=feature_size(first.options.source),
             known_words=first.known_words,
         )
+        searcher, used = choose(models, loaded.searcher.steps, compute or Compute())
+        return replace(loaded, searcher=searcher, used=used)
 
     @classmethod
-    def open(cls, *paths: str | Path) -> "Loaded":
+    def open(cls, *paths: str | Path, compute: Compute | None = None) -> "Loaded":
         """Return the model of a file or of a name of the package, or of several together."""
-        return cls.of(*map(load_model, map(Path, paths)), name=" + ".join(Path(path).name for path in paths))
+        name = " + ".join(Path(path).name for path in paths)
+        return cls.of(*map(load_model, map(Path, paths)), name=name, compute=compute)
+
+    def by_steps(self) -> "Loaded":
+        """Return the model with the searcher that takes one step at a time, in which steps can be watched."""
+        return replace(self, searcher=self.searcher.steps, used=Used(why="every step is watched"))
 
     def check_languages(self, what: str, languages: Languages) -> None:
         """Raise an error if the model is known not to translate between these languages.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.cli.progress import progress
-from regard.cli.settings import add_search, read_search
+from regard.cli.settings import add_compute, add_search, read_compute, read_search
 from regard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="target side of the training data, to count word frequencies (default: the references)",
     )
     add_search(parser)
+    add_compute(parser)
     parser.add_argument(
         "--no-guard",
         action="store_true",
@@ -100,6 +101,7 @@ def run(options: argparse.Namespace) -> None:
         how = EvaluationOptions(
             search=search,
             guard=not options.no_guard,
+            compute=read_compute(options),
             lower=options.lower,
             tokenized=options.tokenized,
             train_counts=counts,

@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Show the card."""
+    from regard.loaded import Loaded
     from regard.modelfile import load_model
 
     if options.model is None:
@@ -46,9 +47,12 @@ def run(options: argparse.Namespace) -> None:
         return
     model = load_model(options.model)
     if options.json:
-        print(json.dumps(_about(model), indent=1, ensure_ascii=False))
+        used = Loaded.of(model).used
+        engine = {"name": used.engine, "precision": used.precision, "why": used.why}
+        print(json.dumps(_about(model) | {"engine": engine}, indent=1, ensure_ascii=False))
         return
-    for name, value in _rows(locate(options.model), model):
+    rows = [*_rows(locate(options.model), model), ("engine", str(Loaded.of(model).used))]
+    for name, value in rows:
         print(f"{name:12} {value}")
 
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from regard.cli.settings import read_time
+from regard.cli.settings import add_compute, read_compute, read_time
 from regard.errors import ConfigError
 from regard.starter import bundled, locate
 
@@ -74,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     access.add_argument(
         "--suggestions", type=Path, metavar="FILE", help="keep corrections in this SQLite file"
     )
+    add_compute(parser)
     parser.add_argument("--quiet", action="store_true", help="log faults only")
     parser.add_argument("--log-texts", action="store_true", help="write texts and translations into the log")
 
@@ -116,6 +117,7 @@ def run(options: argparse.Namespace) -> None:
             host=options.host,
             port=options.port,
             num_workers=options.workers,
+            compute=read_compute(options),
             max_characters=options.max_characters,
             max_texts=options.max_texts,
             max_body=options.max_body,

@@ -14,6 +14,7 @@ from regard.files import without_compression
 
 if TYPE_CHECKING:
     from regard.draw.terminal import Colour
+    from regard.engines import Compute
     from regard.text.words import Cut
 
 _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
@@ -73,6 +74,29 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="any search option of docs/options.md, such as kind=sample",
     )
+
+
+def add_compute(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that `read_compute` reads."""
+    parser.add_argument(
+        "--engine",
+        choices=("auto", "numpy", "ctranslate2"),
+        default="auto",
+        help="compute with NumPy or CTranslate2 (default: CTranslate2 for Transformers, if installed)",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=("float32", "int8"),
+        default="float32",
+        help="int8 is faster on CTranslate2; some translations differ (default: float32)",
+    )
+
+
+def read_compute(options: argparse.Namespace) -> "Compute":
+    """Return the engine that `--engine` and `--precision` ask for."""
+    from regard.engines import Compute
+
+    return Compute(options.engine, options.precision)
 
 
 def read_search(beam_size: int | None, settings: Iterable[str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from regard.cli.progress import progress
-from regard.cli.settings import add_search, feature_file, read_search
+from regard.cli.settings import add_compute, add_search, feature_file, read_compute, read_search
 from regard.errors import ConfigError, CorpusError, SourceError
 from regard.files import (
     READ_ERRORS,
@@ -137,6 +137,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print one JSON object per line: words, alignment, confidence, flags",
     )
     add_search(parser)
+    add_compute(parser)
     parser.add_argument(
         "--nbest", type=int, default=1, metavar="N", help="print the N best translations, separated by tabs"
     )
@@ -174,7 +175,7 @@ def run(options: argparse.Namespace) -> int:
     model, texts = _model_and_texts(options.words)
     features = feature_file(texts[0] if len(texts) == 1 else options.file)
     refuse_to_replace([options.out], [options.file, features, options.given, model, *options.others])
-    translator = Translator.open(model, *options.others, pool=FORKING)
+    translator = Translator.open(model, *options.others, pool=FORKING, compute=read_compute(options))
     report = _Report()
     with contextlib.ExitStack() as stack:
         lines: Iterable[str | Features]

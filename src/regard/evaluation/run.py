@@ -11,6 +11,7 @@ from typing import Any
 from regard.contract import Features
 from regard.corpus.language_codes import Languages
 from regard.draw.heatmap import HeatMap
+from regard.engines import Compute
 from regard.errors import ConfigError, CorpusError, SourceError
 from regard.evaluation.bench import Bench
 from regard.evaluation.document import Evaluation, Likelihood, Speed, System
@@ -41,13 +42,15 @@ class EvaluationOptions:
     """How to translate a test set, and how to compare the translations.
 
     `search` is how models translate. Without the `guard` they are measured bare: nothing is tried again, and
-    no long source is split. Texts are compared cased and detokenised, unless `lower` or `tokenized` is true.
+    no long source is split. `compute` says which engine is used. Texts are compared cased and detokenised,
+    unless `lower` or `tokenized` is true.
     `train_counts` says how often words were seen (`count_words`); without it the references are counted.
     `heat_maps` keeps pictures of the sentences worth a look.
     """
 
     search: Search = field(default_factory=BeamOptions)
     guard: bool = True
+    compute: Compute = field(default_factory=Compute)
     lower: bool = False
     tokenized: bool = False
     train_counts: Counter[str] | None = None
@@ -80,7 +83,7 @@ def evaluate(
     named = models if isinstance(models, Mapping) else dict(zip(names_of(models), models, strict=True))
     _check(test, named, given)
     # All are opened before the first translates, so that mistakes show at once.
-    translators = {name: _open(model, test, options.guard) for name, model in named.items()}
+    translators = {name: _open(model, test, options) for name, model in named.items()}
     drafts = [
         _translate(name, _path(named[name]), translator, test, options, on_progress)
         for name, translator in translators.items()
@@ -132,13 +135,13 @@ def _path(model: str | Path | Translator) -> str | None:
     return None if isinstance(model, Translator) else str(model)
 
 
-def _open(model: str | Path | Translator, test: TestSet, guard: bool) -> Translator:
+def _open(model: str | Path | Translator, test: TestSet, options: EvaluationOptions) -> Translator:
     """Return the translator of a model, which must not be known to translate other languages."""
     if isinstance(model, Translator):
         translator = model
     else:
-        loaded = Loaded.open(model)
-        translator = Translator(loaded if guard else replace(loaded, split_above=None), FORKING)
+        loaded = Loaded.open(model, compute=options.compute)
+        translator = Translator(loaded if options.guard else replace(loaded, split_above=None), FORKING)
     translator.model.check_languages("the test set is", Languages.of(test))
     return translator
 

@@ -11,6 +11,7 @@ from regard.alignment.gold import GoldLinks, aer_interval, score_links
 from regard.alignment.links import entropy_of_looks
 from regard.corpus.language_codes import Languages
 from regard.draw.heatmap import HeatMap
+from regard.engines import NUMPY
 from regard.errors import SourceError
 from regard.evaluation.bench import Bench
 from regard.evaluation.document import Estimate, Evaluation
@@ -72,7 +73,9 @@ def measure(
 ) -> Lineage:
     """Return how well each rung translates the test set, and where it looks."""
     # Without the guard, for what is measured is the design.
-    options = EvaluationOptions(guard=False, num_resamples=how.num_resamples, num_trials=how.num_trials)
+    options = EvaluationOptions(
+        guard=False, compute=NUMPY, num_resamples=how.num_resamples, num_trials=how.num_trials
+    )
     files = {one.rung.name: one.path for one in models}
     evaluation = evaluate(files, test, options, on_progress=show)
     lengths = Lengths.of(evaluation, test.target_language)
@@ -203,7 +206,7 @@ def _climbed(
     sentence: str,
 ) -> Climbed:
     name = model.rung.name
-    translator = Translator.of(load_model(model.path), pool=FORKING)
+    translator = Translator.of(load_model(model.path), pool=FORKING, compute=NUMPY)
     (said,) = translator.translate([sentence], guard=False)
     heat_map: HeatMap | None = None
     if model.rung.has_attention and said.attention_TS.size and said.words:

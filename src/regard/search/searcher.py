@@ -6,7 +6,7 @@
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, Protocol
@@ -47,6 +47,15 @@ class Searcher(Protocol):
         """The longest source or target, `</s>` counted, or None if there is no limit."""
         ...
 
+    @property
+    def steps(self) -> "StepSearcher":
+        """The searcher of the same model that takes one step at a time."""
+        ...
+
+    def watched_by(self, engine: Engine[Any]) -> "Searcher":
+        """Return the searcher whose steps are taken by another engine, one that watches its own."""
+        ...
+
     def search(self, queries: Sequence[Query], options: Search, num_best: int = 1) -> list[Found]:
         """Return what is found for each query, best first."""
         ...
@@ -68,6 +77,15 @@ class StepSearcher:
     def max_tokens(self) -> int | None:
         """The longest source or target of the engine."""
         return self.engine.max_tokens
+
+    @property
+    def steps(self) -> "StepSearcher":
+        """This one."""
+        return self
+
+    def watched_by(self, engine: Engine[Any]) -> "StepSearcher":
+        """Return the searcher with another engine."""
+        return replace(self, engine=engine)
 
     def search(
         self, queries: Sequence[Query], options: Search, num_best: int = 1, tree: Tree | None = None

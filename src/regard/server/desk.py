@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from regard.engines import NUMPY, Compute
 from regard.errors import RegardError, WorkerError
 from regard.loaded import Loaded
 from regard.server.workers import SearchTask, StopError, Task, Worker
@@ -56,8 +57,13 @@ class Desk:
     A desk has its models for its whole life. To load others, open a new desk and `drain` this one.
     """
 
-    def __init__(self, models: Mapping[str, Path], num_workers: int) -> None:
-        self.models = {name: replace(Loaded.open(path), name=name) for name, path in models.items()}
+    def __init__(self, models: Mapping[str, Path], num_workers: int, compute: Compute | None = None) -> None:
+        if compute is not None:
+            compute.check()
+        # The workers search. Here models are asked for their tokenizers only.
+        self.models = {
+            name: replace(Loaded.open(path, compute=NUMPY), name=name) for name, path in models.items()
+        }
         self._numbers = itertools.count()
         self._changed = threading.Condition()
         self._inbox: deque[Ticket] = deque()
@@ -71,7 +77,7 @@ class Desk:
         self._now = 0  # the round that is being worked on
         self._running: dict[int, tuple[Worker, _Searching | Ticket]] = {}
         self._is_closed = False
-        self._workers = [Worker(models) for _ in range(num_workers)]
+        self._workers = [Worker(models, compute) for _ in range(num_workers)]
         for worker in self._workers:
             worker.wait_until_ready()
         self._threads = [

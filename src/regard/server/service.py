@@ -85,7 +85,7 @@ class Service:
         self._use(self._open())
 
     def _open(self) -> Desk:
-        return Desk(self._paths, self.options.num_workers or num_cores())
+        return Desk(self._paths, self.options.num_workers or num_cores(), self.options.compute)
 
     def _use(self, desk: Desk) -> None:
         self.desk = desk

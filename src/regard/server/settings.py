@@ -1,7 +1,9 @@
 """What a server allows; every limit is on unless it is changed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from regard.engines import Compute
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +14,8 @@ class ServerOptions:
     port: int = 5000
     num_workers: int | None = None
     """Processes that translate; None is one for each processor."""
+    compute: Compute = field(default_factory=Compute)
+    """Which engine translates, and in which precision."""
     max_characters: int = 5000
     """Of one text."""
     max_texts: int = 128

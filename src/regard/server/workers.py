@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from regard.contract import Batch, Engine, Forced, Ids, Probe, Step, unseen
-from regard.errors import RegardError, WorkerError
+from regard.engines import NUMPY, Compute
+from regard.errors import ConfigError, RegardError, WorkerError
 from regard.loaded import Loaded
 from regard.parallel import one_blas_thread
-from regard.search.searcher import StepSearcher
 from regard.trace.make import TraceArguments, Tracer
 from regard.trace.mechanics import cards_json
 from regard.trace.views import rendered
@@ -71,7 +71,7 @@ class TraceTask:
 
     def work(self, loaded: Loaded) -> Any:
         """Return all parts, in this form."""
-        traces = Tracer(loaded).traces(self.text, **self.asked)
+        traces = Tracer(loaded.by_steps()).traces(self.text, **self.asked)
         if self.form == "json":
             documents = ",".join(trace.to_json() for trace in traces)
             return f'{{"traces":[{documents}]}}'.encode("utf-8", "replace")
@@ -84,8 +84,10 @@ class TraceTask:
 class Worker:
     """A process with the models loaded. It is used by one thread at a time; `stop` may be called by any."""
 
-    def __init__(self, models: Mapping[str, Path]) -> None:
+    def __init__(self, models: Mapping[str, Path], compute: Compute | None = None) -> None:
         self._models = dict(models)
+        # The processes are as many as are to work at once: each has one thread.
+        self._compute = replace(compute or Compute(), num_threads=1)
         context = multiprocessing.get_context("spawn")
         self._stopped = context.RawValue("q", 0)  # the number of the task that is to stop
         self._number = 0
@@ -94,7 +96,7 @@ class Worker:
 
     def _start(self) -> None:
         self._connection, theirs = self._context.Pipe()
-        arguments = (theirs, self._models, self._stopped, os.getpid())
+        arguments = (theirs, self._models, self._compute, self._stopped, os.getpid())
         self._process = self._context.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
         theirs.close()
@@ -191,7 +193,9 @@ class _Watched:
         return self._engine.force(batch, probe)
 
 
-def _serve(connection: Connection, models: Mapping[str, Path], stopped: Any, parent: int) -> None:
+def _serve(
+    connection: Connection, models: Mapping[str, Path], compute: Compute, stopped: Any, parent: int
+) -> None:
     """Answer tasks until the other end is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server decides when to end
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -199,15 +203,17 @@ def _serve(connection: Connection, models: Mapping[str, Path], stopped: Any, par
         loaded: dict[str, Loaded] = {}
         watched: dict[str, _Watched] = {}
         for name, path in models.items():
-            one = Loaded.open(path)
-            if isinstance(one.searcher, StepSearcher):
-                watched[name] = _Watched(one.searcher.engine)
-                one = replace(one, searcher=replace(one.searcher, engine=watched[name]))
-            loaded[name] = replace(one, name=name)
+            try:
+                one = Loaded.open(path, compute=compute)
+            except ConfigError:  # one of several models that CTranslate2 does not know
+                one = Loaded.open(path, compute=NUMPY)
+            watched[name] = _Watched(one.searcher.steps.engine)
+            searcher = one.searcher.watched_by(watched[name])
+            loaded[name] = replace(one, name=name, searcher=searcher)
         connection.send(("ready", None))
         while True:
             number, task, tells = connection.recv()
-            _answer(connection, number, task, loaded[task.model], watched.get(task.model), stopped, tells)
+            _answer(connection, number, task, loaded[task.model], watched[task.model], stopped, tells)
 
 
 def _answer(
@@ -215,7 +221,7 @@ def _answer(
     number: int,
     task: Task,
     loaded: Loaded,
-    watched: _Watched | None,
+    watched: _Watched,
     stopped: Any,
     tells: bool,
 ) -> None:
@@ -223,10 +229,12 @@ def _answer(
         if stopped.value == number:
             raise StopError
 
-    if watched is not None:
-        watched.check = check
-        watched.tell = (lambda ids: connection.send(("ids", ids))) if tells else None
+    watched.check = check
+    watched.tell = (lambda ids: connection.send(("ids", ids))) if tells else None
+    if tells:
+        loaded = loaded.by_steps()
     try:
+        check()
         answer: tuple[str, Any] = ("done", task.work(loaded))
     except StopError:
         answer = ("stopped", None)

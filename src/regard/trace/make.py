@@ -20,12 +20,12 @@ import numpy as np
 import regard
 from regard.contract import Engine, Features, Floats, Source
 from regard.design import Design, design
+from regard.engines import NUMPY
 from regard.errors import ConfigError, SourceError
 from regard.loaded import Loaded
 from regard.modelfile import ModelFile
 from regard.options.parse import parse
 from regard.probes import Tampered
-from regard.runtime.build import build_engine
 from regard.search.searcher import Query, Search, StepSearcher, is_greedy
 from regard.search.task import Hypothesis
 from regard.search.tree import Tree
@@ -113,12 +113,12 @@ class Tracer:
     @classmethod
     def open(cls, path: str | Path) -> "Tracer":
         """Return the tracer of a model file."""
-        return cls(Loaded.open(path))
+        return cls(Loaded.open(path, compute=NUMPY))
 
     @classmethod
     def of(cls, model: ModelFile, name: str) -> "Tracer":
         """Return the tracer of a model under a name."""
-        return cls(Loaded.of(model, name=name))
+        return cls(Loaded.of(model, name=name, compute=NUMPY))
 
     @cached_property
     def model(self) -> ModelFile:
@@ -129,10 +129,7 @@ class Tracer:
 
     @cached_property
     def _engine(self) -> Engine[Any]:
-        searcher = self.loaded.searcher
-        if isinstance(searcher, StepSearcher):
-            return searcher.engine
-        return build_engine(self.model.options, self.model.weights)
+        return self.loaded.searcher.steps.engine
 
     @cached_property
     def design(self) -> Design:

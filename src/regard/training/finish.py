@@ -9,6 +9,7 @@ import torch
 
 from regard.alignment.reading import Reading
 from regard.corpus.batches import Batches
+from regard.engines import NUMPY
 from regard.evaluation.scores import LengthScore, Scores, score
 from regard.loaded import Loaded
 from regard.model.build import build_model, import_arrays
@@ -144,7 +145,7 @@ def _with_habits(
 def _translator(model: ModelFile, device: torch.device) -> Translator:
     """Return the users' translator, or on a GPU one that computes there."""
     if device.type != "cuda":
-        return Translator.of(model, pool=FORKING)
+        return Translator.of(model, pool=FORKING, compute=NUMPY)
     sizes = model.tokenizers.source.vocab_size, model.tokenizers.target.vocab_size
     on_device = build_model(model.options, *sizes)
     import_arrays(on_device, model.weights)

@@ -253,7 +253,8 @@ class Queue:
                 mends=self._tries_again(request),
             )
             # If rounding could have decided, the result is the one of the stretch on its own.
-            if len(batch.entries) > 1 and (one.in_doubt or (outcome is not None and outcome.is_near)):
+            doubted = one.in_doubt or (outcome is not None and outcome.is_near)
+            if len(batch.entries) > 1 and one.margin is not None and doubted:
                 self._alone.append(entry)
                 continue
             segment.found[entry.place] = outcome

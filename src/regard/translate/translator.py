@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol, Unpack
 
 from regard.contract import Features
+from regard.engines import Compute
 from regard.errors import ConfigError, SourceError
 from regard.loaded import Loaded
 from regard.modelfile import ModelFile
@@ -85,14 +86,18 @@ class Translator:
         self._make_pool = pool
 
     @classmethod
-    def of(cls, *models: ModelFile, pool: MakePool = make_pool) -> "Translator":
+    def of(
+        cls, *models: ModelFile, pool: MakePool = make_pool, compute: Compute | None = None
+    ) -> "Translator":
         """Return the translator of a model, or of several together."""
-        return cls(Loaded.of(*models), pool)
+        return cls(Loaded.of(*models, compute=compute), pool)
 
     @classmethod
-    def open(cls, *paths: str | Path, pool: MakePool = make_pool) -> "Translator":
+    def open(
+        cls, *paths: str | Path, pool: MakePool = make_pool, compute: Compute | None = None
+    ) -> "Translator":
         """Return the translator of a model file, or of several together."""
-        return cls(Loaded.open(*paths), pool)
+        return cls(Loaded.open(*paths, compute=compute), pool)
 
     def translate(
         self,

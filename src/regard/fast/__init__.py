@@ -1,0 +1,1 @@
+"""Transformers on CTranslate2: the extra `[fast]`."""

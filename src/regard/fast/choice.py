@@ -1,0 +1,59 @@
+"""Which searcher a model gets, and why."""
+
+import logging
+from functools import cache
+
+from regard.engines import Compute, Used, fault, version
+from regard.errors import ConfigError
+from regard.fast.convert import convert
+from regard.fast.searcher import FastSearcher, Library
+from regard.modelfile import ModelFile
+from regard.options.model import TransformerOptions
+from regard.search.searcher import Searcher, StepSearcher
+
+_log = logging.getLogger("regard")
+
+
+def choose(models: tuple[ModelFile, ...], steps: StepSearcher, compute: Compute) -> tuple[Searcher, Used]:
+    """Return the searcher to use: `steps`, which computes in NumPy, or the same model on CTranslate2."""
+    if compute.engine == "numpy":
+        return steps, Used(why="asked for")
+    compute.check()
+    why = _unfit(models)
+    if why is None:
+        why = fault(compute.precision)
+        if why is None:
+            try:
+                return _fast(models[0], steps, compute), Used("ctranslate2", compute.precision)
+            except (RuntimeError, ValueError, MemoryError, ImportError) as error:
+                why = f"CTranslate2 cannot load the model ({str(error).strip():.120})"
+        if version() is not None and not compute.is_named:
+            _say_once(why)
+    if compute.is_named:
+        raise ConfigError(f"the engine ctranslate2 cannot be used: {why}")
+    return steps, Used(why=why)
+
+
+def _unfit(models: tuple[ModelFile, ...]) -> str | None:
+    """Return why CTranslate2 cannot run these models, None if it can."""
+    options = models[0].options
+    if len(models) > 1:
+        return "CTranslate2 runs one model at a time, and these translate together"
+    if not isinstance(options, TransformerOptions):
+        return "CTranslate2 has no recurrent models"
+    if options.source.kind != "tokens":
+        return "CTranslate2 reads no feature vectors"
+    return None
+
+
+def _fast(model: ModelFile, steps: StepSearcher, compute: Compute) -> FastSearcher:
+    assert isinstance(model.options, TransformerOptions)
+    converted = convert(model.options, model.weights, steps.reading)
+    library = Library(converted, compute.precision, compute.num_threads)
+    library.open()  # now, so that a model that cannot be loaded is found out in time
+    return FastSearcher(steps, library)
+
+
+@cache
+def _say_once(broken: str) -> None:
+    _log.warning("regard: %s; NumPy is used instead", broken)
