@@ -161,6 +161,15 @@ def test_what_ctranslate2_cannot_do_goes_to_numpy(both, options):
     assert [one.margin for one in theirs] == [one.margin for one in ours]
 
 
+def test_many_sentences_are_searched_greedily_in_one_batch(both):
+    fast, _, texts = both
+    asked, options = queries(fast, (texts * 20)[:48]), BeamOptions(beam_size=1)
+    together = fast.searcher.search(asked, options)
+    assert all(one.margin is not None for one in together)
+    few = fast.searcher.search(asked[:8], options)
+    assert [one.hypotheses[0].ids for one in few] == [one.hypotheses[0].ids for one in together[:8]]
+
+
 def test_prefixes_and_given_translations_go_to_numpy(both):
     fast, slow, texts = both
     theirs, ours = Translator(fast), Translator(slow)

@@ -28,6 +28,9 @@ _PATIENCE = 2
 `beam_size` and none that is open scores above the worst. That is sooner, but for about one sentence in a
 thousand."""
 
+_MANY = 48
+"""From so many sentences on, greedy search in one batch of NumPy takes less time than one by one here."""
+
 _END = str(EOS)
 _NEVER_SAID = {str(PAD), str(BOS)}
 
@@ -88,7 +91,7 @@ class FastSearcher:
     def search(self, queries: Sequence[Query], options: Search, num_best: int = 1) -> list[Found]:
         """Return what is found for each query, best first; a sentence that is not sure goes to NumPy."""
         found: dict[int, Found] = {}
-        if isinstance(options, BeamOptions) and self._knows(options):
+        if isinstance(options, BeamOptions) and self._knows(options, len(queries)):
             limits = {n: self._limit(query, options) for n, query in enumerate(queries)}
             limits = {n: limit for n, limit in limits.items() if limit}
             search = self._greedy if is_greedy(options) else self._beam
@@ -98,8 +101,10 @@ class FastSearcher:
             found |= zip(left, self.steps.search([queries[n] for n in left], options, num_best), strict=True)
         return [found[n] for n in range(len(queries))]
 
-    def _knows(self, options: BeamOptions) -> bool:
-        """Tell whether CTranslate2 can search so: its own penalties and rules are others."""
+    def _knows(self, options: BeamOptions, num_queries: int) -> bool:
+        """Tell whether CTranslate2 can search so, and sooner: its own penalties and rules are others."""
+        if is_greedy(options) and num_queries >= _MANY and self.library.precision == "float32":
+            return False
         wide = 2 * _PATIENCE * options.beam_size > self.steps.target.vocab_size
         return not (options.coverage_penalty or options.diversity or options.no_repeat_ngram or wide)
 
