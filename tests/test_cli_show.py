@@ -216,7 +216,7 @@ def test_what_is_worth_knowing_is_said(shown, models):
 
 def test_a_terminal_is_steered_by_no_text(call, models):
     code, out, _ = call(
-        models / "bahdanau2015.regard", "a\x1b[31mb\u202e\x07", "--beam", 1, "--colour", "never"
+        models / "bahdanau2015.regard", "a\x1b[31mb\u202e\x07", "--raw", "--beam", 1, "--colour", "never"
     )
     assert code == 0 and not {b"\x1b", b"\x07", "\u202e".encode()} & {
         out[n : n + k] for n in range(len(out)) for k in (1, 3)

@@ -122,7 +122,9 @@ def wait_for_change(shown):
 
 def changes_in(shown):
     """The changes of the address: what the page has sent."""
-    found = re.search(r"[#&]iv=([^&]*)", shown.url)
+    written = re.compile(r"[#&]iv=([^&]*)")  # a few times a second at most
+    sync_api.expect(shown).to_have_url(written)
+    found = written.search(shown.url)
     return json.loads(shown.evaluate("text => decodeURIComponent(text.replaceAll('+', ' '))", found[1]))
 
 

@@ -67,13 +67,19 @@ class Pool(Generic[Item, Result]):
             return
         from concurrent.futures import ThreadPoolExecutor  # here, for it loads logging
 
+        started = threading.Barrier(self.num_workers + 1)
         try:
             if fork and _can_fork():
                 for _ in range(self.num_workers):
                     self._processes.append(_Process(function, self._processes))
             self._idle = deque(self._processes)
             self._threads = ThreadPoolExecutor(self.num_workers)
+            # All threads start now: one that Ctrl-C interrupts at its start is not waited for at the end.
+            for _ in range(self.num_workers):
+                self._threads.submit(started.wait)
+            started.wait()
         except BaseException:
+            started.abort()
             self.close()
             raise
 
@@ -140,6 +146,7 @@ class _Process:
         import multiprocessing
 
         context = multiprocessing.get_context("fork")
+        self._reaping = threading.Lock()
         self._connection, theirs = context.Pipe()
         # While anyone holds our end of a pipe, its process would not notice that we are gone.
         ours = [self._connection, *(one._connection for one in older)]
@@ -155,7 +162,7 @@ class _Process:
             self._connection.send(item)
             result, error = self._connection.recv()
         except (EOFError, ConnectionError):
-            self._process.join()
+            self._join()
             code = self._process.exitcode or 0
             how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
             hint = "; is there enough memory?" if code == -signal.SIGKILL else "; try again"
@@ -167,9 +174,15 @@ class _Process:
     def kill(self) -> None:
         self._process.kill()
 
+    def _join(self) -> None:
+        with (
+            self._reaping
+        ):  # of two threads that wait at once, one would not learn that the process has ended
+            self._process.join()
+
     def close(self) -> None:
         self._process.kill()
-        self._process.join()
+        self._join()
         self._process.close()
         self._connection.close()
 

@@ -207,6 +207,12 @@ def guess_language(texts: Sequence[str]) -> str | None:
     return str(language) if count > 0.7 * len(texts) else None
 
 
+def sure_language(text: str, min_prob: float) -> str | None:
+    """Return the language of a text if it is recognised with at least this probability."""
+    language, prob = _identifier().classify(text[:_LANGUAGE_CHARACTERS])
+    return str(language) if prob >= min_prob else None
+
+
 class LanguageCheck:
     """Recognises texts that are not in the language they should be in."""
 

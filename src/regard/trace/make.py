@@ -211,7 +211,9 @@ class Tracer:
         """Return each part of a translation that was searched."""
         found = [(part, part.searched) for part in translation.parts if part.searched is not None]
         if not found:
-            raise SourceError("the text is blank; give a sentence to look at")
+            raise SourceError(
+                "nothing of the text is translated: it is blank or kept as it is; --raw shows the plain search"
+            )
         return [
             self._stage(translation, request, look, part, searched, place, len(found))
             for place, (part, searched) in enumerate(found)

@@ -6,7 +6,7 @@ and does no searching: `take` gives the next batch, `give` brings back what was 
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
@@ -16,6 +16,7 @@ from regard.options.search import BeamOptions, SampleOptions
 from regard.search.searcher import Query, Search, num_rows
 from regard.search.task import Found
 from regard.text.normalize import Normalized
+from regard.translate.language import is_other_language
 from regard.translate.outcome import (
     Outcome,
     Stretch,
@@ -267,6 +268,8 @@ class Queue:
                     outcomes = [outcome for outcome in text.outcomes if outcome is not None]
                     joints, is_split = text.plan.joints, text.plan.is_split
                     joined = translation_of(request.text, outcomes, joints, request.num_best, is_split)
+                    if self._tries_again(request) and is_other_language(self.model, joined):
+                        joined = replace(joined, flags=(*joined.flags, "language"))
                     done.append((text.number, joined))
                     del self._texts[text.number]
         return done

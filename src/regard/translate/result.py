@@ -25,6 +25,7 @@ Floats = NDArray[np.float32]
 
 
 _MAX_CELLS = 10_000  # of the attention by words, which grows with the square of the text
+_QUALITY = (0.19, 0.83, 0.23)  # by benchmarks/quality_estimate.py
 FORMAT = "regard-translation/1"
 """The schema of `Translation.to_json()`; `schema()` returns it."""
 
@@ -145,6 +146,22 @@ class Translation:
         return tuple(math.exp(sum(log_probs[piece] for piece in word)) for word in touched.pieces_of_word)
 
     @cached_property
+    def quality(self) -> float:
+        """How good the translation probably is, from 0 to 1: the chrF to expect of it.
+
+        A line through the mean confidence of its words and the mean log-probability of its pieces, fitted to
+        the bundled model `fr-en` on everyday sentences and speeches; see docs/translating.md.
+        """
+        log_probs = [log_prob for part in self.parts for log_prob in part.log_probs]
+        if not log_probs:
+            return 1.0
+        if not self.confidence:
+            return 0.0
+        sure, log_prob = sum(self.confidence) / len(self.confidence), sum(log_probs) / len(log_probs)
+        bias, per_sure, per_log_prob = _QUALITY
+        return min(1.0, max(0.0, bias + per_sure * sure + per_log_prob * log_prob))
+
+    @cached_property
     def surprise(self) -> tuple[float, ...]:
         """How much each word surprised the model, in bits: the logarithm of one in so many."""
         return tuple(-math.log2(max(prob, 1e-300)) for prob in self.confidence)
@@ -208,6 +225,7 @@ class Translation:
             "text": self.text,
             "score": self.score,
             "log_prob": self.log_prob,
+            "quality": _short(self.quality),
             "flags": list(self.flags),
             "uncovered": [list(span) for span in self.uncovered],
             "source_words": [list(span) for span in self.source_words],

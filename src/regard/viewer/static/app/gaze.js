@@ -12,7 +12,8 @@ const LARGE = 0.05;
 export function focus(trace, state) {
   const { reading } = trace.model;
   if (state.view === "cross" && state.layer !== null) return { layer: state.layer, head: state.head };
-  return { layer: reading.layer, head: trace.model.kind === "transformer" ? null : reading.head };
+  const several = trace.attentions.cross.logs.shape[1] > 1;
+  return { layer: reading.layer, head: several ? null : reading.head };
 }
 
 /** The weights of a step in the attention that a hand moves. */

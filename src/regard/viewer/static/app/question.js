@@ -114,6 +114,6 @@ export function remarks({ state, before, viewer, model, on }) {
     viewer?.store && !state.changes.length && !memory.get("moved") && viewer.trace.attentions.cross
       ? h("p", { class: "first-hint" }, t("first_hint"))
       : null,
-    model?.kind === "transformer" ? h("p", { class: "hint" }, t("transformer.hint")) : null,
+    viewer?.trace?.attentions.decoder ? h("p", { class: "hint" }, t("transformer.hint")) : null,
   );
 }

@@ -67,8 +67,8 @@ function switches(trace, state, live) {
     "div",
     { class: "switches", role: "group", "aria-label": t("off") },
     button({ type: "head_off", kind, layer, head }, one, layer === null || head === null),
-    trace.model.kind === "transformer" ? button({ type: "positions_off" }, t("off.positions")) : null,
-    trace.model.kind === "transformer" ? button({ type: "mask_off" }, t("off.mask")) : null,
+    trace.attentions.decoder ? button({ type: "positions_off" }, t("off.positions")) : null,
+    trace.attentions.decoder ? button({ type: "mask_off" }, t("off.mask")) : null,
   );
 }
 
