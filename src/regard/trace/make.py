@@ -212,7 +212,7 @@ class Tracer:
         found = [(part, part.searched) for part in translation.parts if part.searched is not None]
         if not found:
             raise SourceError(
-                "nothing of the text is translated: it is blank or kept as it is; --raw shows the plain search"
+                "nothing of the text is translated: it is blank or kept as it is; --raw shows a plain search"
             )
         return [
             self._stage(translation, request, look, part, searched, place, len(found))
