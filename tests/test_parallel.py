@@ -120,8 +120,9 @@ def test_the_death_of_a_worker_is_an_error_and_not_an_endless_wait(end, message)
 
 
 WAITING = """
-import os, sys, time
+import os, signal, sys, time
 from regard.parallel import map_in_order
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in a job of the background
 def work(number):
     os.write(1, b"%d\\n" % os.getpid())
     time.sleep(0.2)

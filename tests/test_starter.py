@@ -109,7 +109,7 @@ def test_info_shows_scores_with_and_without_signatures(package, call):
     _, out, _ = call("info", "mine")
     rows = [line[13:] for line in out.splitlines()]
     first = rows.index("A: BLEU 1.0, chrF 2.0")
-    assert rows[first:] == [
+    assert rows[first : first + 4] == [
         "A: BLEU 1.0, chrF 2.0",
         "C: BLEU 5.0, chrF 6.0",
         "tok:13a",
