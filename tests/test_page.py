@@ -237,6 +237,25 @@ def test_a_word_can_be_edited_and_the_decoder_goes_on(open_page, tracers):
     assert said(shown)[4] == "European"
 
 
+def test_a_reload_loses_nothing_even_before_the_answer(open_page):
+    shown = open_page(link())
+    chip(shown, "target", "European").dblclick()
+    shown.locator(".editor input").fill("new")
+    shown.route("**/api/v1/trace", lambda _: None)  # this answer never comes
+    shown.keyboard.press("Enter")
+    shown.wait_for_selector('.asking .go[aria-busy="true"]')
+    asked = shown.url
+    assert [change["text"] for change in changes_in(shown)] == ["The agreement on the new"]
+    shown.reload(wait_until="commit")
+    shown.wait_for_selector(".asking textarea")
+    assert shown.url == asked  # nor does loading change it
+    shown.unroute("**/api/v1/trace")
+    shown.reload()
+    shown.wait_for_selector("body.ready")
+    wait_for_change(shown)
+    assert said(shown)[4] == "new"
+
+
 def test_a_given_translation_is_read_word_by_word(open_page, tracers):
     given = "The European economic agreement was signed."
     shown = open_page(link())

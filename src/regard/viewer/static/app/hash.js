@@ -1,7 +1,8 @@
 // The state as the part of the address after `#`: a link to the file shows the same. Counted from 1, as on the page.
 
-const PAUSE = 200; // milliseconds
-let [written, waiting] = [-Infinity, null];
+// Browsers hinder pages that change their address hundreds of times in ten seconds.
+const [MOST, SPAN, PAUSE] = [40, 10_000, 300]; // changes in a time, and how long one more waits; milliseconds
+let [written, waiting] = [[], null]; // when it was written of late
 
 const BY = new Set(["words", "pieces"]);
 
@@ -29,17 +30,17 @@ export function stateOf(params, number) {
   return state;
 }
 
-/** Write the state, but not too often: browsers hinder pages that change their address hundreds of times. */
+/** Write the state at once, so that a reload loses nothing; during many changes, a few times a second. */
 export function write(app, states, more) {
   if (!hasAddress()) return;
   clearTimeout(waiting);
-  const rest = PAUSE - (performance.now() - written);
-  if (rest > 0) waiting = setTimeout(() => put(app, states, more), rest);
-  else put(app, states, more);
+  written = written.filter((when) => performance.now() - when < SPAN);
+  if (written.length < MOST) put(app, states, more);
+  else waiting = setTimeout(() => put(app, states, more), PAUSE);
 }
 
 function put(app, states, more = {}) {
-  written = performance.now();
+  written.push(performance.now());
   const params = new URLSearchParams();
   states.forEach((state, number) => {
     if (!state) return;

@@ -94,6 +94,7 @@ export async function start({ app, main, asked, remember }) {
     state.busy = true;
     state.error = null;
     draw();
+    remember(); // a reload asks for the same
     const { text, model } = state;
     const whole = { text, model };
     try {

@@ -38,6 +38,7 @@ export async function start() {
   let used = 0;
   let drawChooser = () => {};
   let desk = null; // what asks an engine, if there is one
+  let ready = false; // until then the address says what is to be shown, not what is
 
   const app = {
     store,
@@ -57,6 +58,7 @@ export async function start() {
     help: () => dialog.showModal(),
   };
   const remember = () =>
+    ready &&
     hash.write(
       store.state,
       desk ? [desk.viewer?.store.state] : viewers.map((viewer) => viewer.store?.state),
@@ -125,6 +127,7 @@ export async function start() {
     choose(0);
   }
   document.body.classList.add("ready");
+  ready = true;
   // A viewer cannot measure what is not shown yet.
   redraw();
   store.listen(redraw);
