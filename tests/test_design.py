@@ -117,7 +117,7 @@ def test_what_the_cards_show_is_recorded_and_kept(options):
 def test_of_a_wide_model_the_insides_of_one_layer_are_kept():
     wide = design(TransformerOptions(hidden_size=512, num_decoder_layers=6))
     inside = [name for name in wide.states_kept(read_layer=4) if name.endswith(".query")]
-    assert inside == ["decoder.4.cross.query"]
+    assert inside == ["decoder.4.cross.query", "encoder.0.self.query"]
 
 
 @EVERY

@@ -351,6 +351,42 @@ def test_cards_come_one_by_one_and_back(open_page):
     assert shown.inner_text(".timeline") == before
 
 
+def test_recurrent_steps_stand_side_by_side_with_words_like_each(open_page, tracers):
+    trace = tracers["fr-en-rnn"].traces(TEXT)[0]
+    shown = open_page(link(open="unrolled"))
+    assert shown.locator(".columns-of.encoder > li").count() == len(trace.source.pieces)
+    columns = shown.locator(".columns-of.decoder > li")
+    assert columns.count() == len(trace.target.pieces)
+    shown.locator(".columns-of.encoder button").nth(2).click()
+    near = shown.locator(".nearest bdi").all_inner_texts()
+    assert [one.replace("▁", "").replace("_", "").strip() for one in near] == [
+        one.replace("▁", "") for one in trace.source.nearest[2]
+    ]
+    columns.nth(3).locator("button").click()
+    sync_api.expect(shown).to_have_url(re.compile("[#&]step=4(&|$)"))
+    weights = trace.attention("cross").weights_LNTS[0, 0, 3]
+    notes = shown.locator(".columns-of.encoder small").all_inner_texts()
+    assert notes == [f"α {weight:.2f}" for weight in weights]
+
+
+@pytest.mark.parametrize(
+    ("view", "kind"), [("view=encoder&head=2.1", "encoder"), ("head=3.2&view=cross", "cross")]
+)
+def test_attention_as_matrices_is_recomputed_and_shown_for_one_word(open_page, tracers, view, kind):
+    text = "Le chat dort parce qu'il est fatigué."
+    shown = open_page(f"{link('fr-en', text, open='matrices')}&{view}")
+    assert shown.locator(".matrices .agreement").count() == 2
+    assert shown.locator(".matrices .agreement.not").count() == 0
+    shown.locator(".matrices .who button").nth(3).click()
+    assert shown.locator('.matrices .who [aria-pressed="true"]').count() == 1
+    attention = tracers["fr-en"].traces(text)[0].attention(kind)
+    layer, head = (1, 0) if kind == "encoder" else (2, 1)
+    for card, wanted in ((3, attention.scores_LNTS), (4, attention.weights_LNTS)):
+        values = shown.locator(f".matrices .card:nth-child({card}) .value").all_inner_texts()
+        found = [float(value.replace("−", "-")) for value in values]
+        assert np.allclose(found, wanted[layer, head, 3], atol=1e-3)
+
+
 def solve(shown, lesson):
     """Do what the task of a lesson asks for."""
     match lesson:
@@ -408,7 +444,7 @@ def test_every_lesson_loads_by_its_address_and_its_task_can_be_solved(open_page,
 
 
 def test_the_interface_is_korean_when_asked(open_page):
-    shown = open_page(link(open="map,likely,steps,beam", lang="ko"))
+    shown = open_page(link(open="map,likely,steps,unrolled,beam", lang="ko"))
     drag(shown, "European", "économique")
     wait_for_change(shown)
     shown.keyboard.press("e")
@@ -428,7 +464,7 @@ def test_the_interface_is_korean_when_asked(open_page):
 
 
 def test_a_telephone_does_not_scroll_sideways_and_a_finger_moves_the_gaze(open_page):
-    shown = open_page(link(), width=360, has_touch=True)
+    shown = open_page(link(open="unrolled"), width=360, has_touch=True)
     assert shown.evaluate("document.documentElement.scrollWidth") <= 360
     drag(shown, "European", "économique")
     wait_for_change(shown)
@@ -462,7 +498,8 @@ def test_files_are_saved_as_what_is_shown(open_page, tmp_path):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
-    "address", ["open=map,likely,steps,beam", "m=fr-en&open=heads,map", "lesson=13", "c=1&open="]
+    "address",
+    ["open=map,likely,steps,unrolled,beam", "m=fr-en&open=heads,map,matrices", "lesson=13", "c=1&open="],
 )
 def test_axe_finds_nothing_serious(open_page, scheme, address):
     modules = os.environ.get("NODE_PATH", "")

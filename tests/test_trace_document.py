@@ -96,7 +96,9 @@ def test_a_trace_of_an_earlier_version_is_read_and_is_what_the_model_does_now():
     now = tracer.trace(
         kept.source.text, force=kept.target.text, effects=True, interventions=kept.request.interventions
     )
-    assert now.id == kept.id and now.states.keys() == kept.states.keys()
+    assert now.id == kept.id
+    for name, state in kept.states.items():  # traces of today keep more
+        np.testing.assert_allclose(now.states[name].unpack(), state.unpack(), atol=2e-3)
     assert now.target.log_prob == pytest.approx(kept.target.log_prob, abs=1e-3)
     for one, other in zip(now.attentions, kept.attentions, strict=True):
         np.testing.assert_allclose(one.weights_LNTS, other.weights_LNTS, atol=1e-3)

@@ -22,7 +22,7 @@ from traces import (
     tracer_of,
 )
 
-from regard.vocabulary import EOS
+from regard.vocabulary import EOS, NUM_RESERVED
 
 
 @EVERY
@@ -161,3 +161,20 @@ def test_a_translation_that_is_all_but_impossible_is_traced():
     sure = replace(model, weights=model.weights | {"W_o": 1e6 * model.weights["W_o"]})
     trace = Short.of(sure, "sure").trace(TEXT, force=GIVEN)
     assert trace.target.log_prob < -1e4 and np.isfinite(trace.metrics.perplexity)
+
+
+@EACH_FAMILY
+def test_nearest_pieces_are_those_with_the_largest_cosine(name):
+    tracer = tracer_of(name)
+    trace = tracer.trace(TEXT)
+    table = tracer.model.weights["source.weight"].astype(float)
+    pieces = tracer.model.tokenizers.source.pieces
+    assert len(trace.source.nearest) == len(trace.source.pieces)
+    for piece, near in zip(trace.source.pieces, trace.source.nearest, strict=True):
+        own = table[piece.id]
+
+        def cosine(id, own=own):
+            return own @ table[id] / np.linalg.norm(own) / np.linalg.norm(table[id])
+
+        others = [id for id in range(NUM_RESERVED, len(pieces)) if id != piece.id]
+        assert near == [pieces[id] for id in sorted(others, key=cosine, reverse=True)[:8]]

@@ -71,7 +71,7 @@ class Design:
     states: tuple[str, ...]
     """Names and patterns of the states that every trace keeps."""
     internals: tuple[str, ...]
-    """What a layer of the cross-attention records beside its weights, for the cards."""
+    """What a layer of attention records beside its weights, for cards and matrices."""
     internal_width: int
     gates: tuple[str, ...]
     """Patterns of the gates of its cells."""
@@ -101,16 +101,21 @@ class Design:
                 f"this model has {layers} layers of {heads} heads"
             )
 
-    def states_inside(self, layers: Iterable[int]) -> tuple[str, ...]:
-        """Return the names of what some layers of the cross-attention record for the cards."""
-        names = self.attentions.get("cross", ())
+    def states_inside(self, layers: Iterable[int], kind: Kind = "cross") -> tuple[str, ...]:
+        """Return the names of what some layers of an attention record for the cards and matrices."""
+        names = self.attentions.get(kind, ())
         return tuple(f"{names[layer]}.{inside}" for layer in layers for inside in self.internals)
 
     def states_kept(self, read_layer: int) -> tuple[str, ...]:
-        """Return the states a trace keeps; of a wide model the insides of the layer to be read only."""
-        num_layers, _ = self.size("cross")
-        narrow = num_layers * self.internal_width <= _MAX_INTERNAL_WIDTH
-        return (*self.states, *self.states_inside(range(num_layers) if narrow else [read_layer]))
+        """Return the states a trace keeps; of a wide model, q, k and v of one layer each."""
+        kept = list(self.states)
+        chosen: dict[Kind, int] = {"cross": read_layer, "encoder": 0}
+        for kind, only in chosen.items():
+            num_layers, _ = self.size(kind)
+            narrow = num_layers * self.internal_width <= _MAX_INTERNAL_WIDTH
+            if num_layers:
+                kept += self.states_inside(range(num_layers) if narrow else [only], kind)
+        return tuple(kept)
 
 
 def design(options: RecurrentOptions | TransformerOptions) -> Design:

@@ -15,9 +15,10 @@ from regard.text.words import Span, match_pieces, words
 from regard.trace import document
 from regard.trace.document import surfaces
 from regard.trace.recorded import LEAST_LOG_PROB, Recorded, entropies
-from regard.vocabulary import EOS
+from regard.vocabulary import EOS, NUM_RESERVED
 
 _NUM_CANDIDATES = 10
+_NUM_NEAREST = 8
 
 
 def pieces_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
@@ -26,7 +27,11 @@ def pieces_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
 
 
 def source_section(
-    text: str, read: Sequence[tuple[str, int]], spans: Sequence[Span], num_pieces: int
+    text: str,
+    read: Sequence[tuple[str, int]],
+    spans: Sequence[Span],
+    num_pieces: int,
+    nearest: list[list[str]] | None = None,
 ) -> document.Source:
     """Return what was read: pieces with their ids, of which the last may be `</s>`."""
     text = safe(text)
@@ -38,7 +43,21 @@ def source_section(
             for (piece, id), surface, (start, end) in pieces
         ],
         words=_words(text, spans, num_pieces),
+        nearest=nearest,
     )
+
+
+def nearest_pieces(tokenizer: Tokenizer, table_VE: Floats, ids: Sequence[int]) -> list[list[str]]:
+    """Return, for each id, the pieces whose embeddings have the largest cosine with its own."""
+    unit_VE = table_VE / np.maximum(np.linalg.norm(table_VE, axis=1, keepdims=True), 1e-9)
+    cosine_SV = unit_VE[list(ids)] @ unit_VE.T
+    cosine_SV[:, :NUM_RESERVED] = -np.inf
+    cosine_SV[np.arange(len(ids)), list(ids)] = -np.inf
+    order_SV = np.argsort(-cosine_SV, axis=1, kind="stable")[:, :_NUM_NEAREST]
+    return [
+        pieces_of(tokenizer, [id for id in row.tolist() if np.isfinite(cosine_SV[place, id])])
+        for place, row in enumerate(order_SV)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

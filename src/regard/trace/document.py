@@ -198,6 +198,8 @@ class Source(_Node):
     text: str
     pieces: list[Piece]
     words: list[Word]
+    nearest: list[list[str]] | None = None
+    """For each piece, the pieces whose embeddings are most like its own (cosine), nearest first."""
 
 
 class Target(_Node):

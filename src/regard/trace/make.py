@@ -36,6 +36,7 @@ from regard.trace.compose import (
     Answer,
     beam_section,
     metrics_section,
+    nearest_pieces,
     pieces_of,
     rounded,
     safe,
@@ -317,7 +318,9 @@ class Tracer:
             model=self.about,
             request=stage.asked,
             whole=stage.whole,
-            source=source_section(stage.text, read, stage.source_spans, len(ids)),
+            source=source_section(
+                stage.text, read, stage.source_spans, len(ids), self._nearest(read) if detailed else None
+            ),
             target=target_section(tokenizers.target, self._answer(stage, said), said, seen),
             attentions=self._attentions(seen, look.interventions),
             states=seen.states(),
@@ -367,6 +370,13 @@ class Tracer:
             num_forced = min(len(searched.prefix), len(said.log_probs))
         flags = self._flags(replace(searched, ids=said.ids), text, part)
         return Answer(text, part.spans, num_forced, flags)
+
+    def _nearest(self, read: Sequence[tuple[str, int]]) -> list[list[str]] | None:
+        """Return the pieces most like those that were read; None for a model that reads feature vectors."""
+        table_VE = self.model.weights.get("source.weight")
+        if table_VE is None:
+            return None
+        return nearest_pieces(self.model.tokenizers.source, table_VE, [id for _, id in read])
 
     @property
     def _states(self) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class Stage(_Part):
     model: str
     text: str = Field(max_length=_LONG)
     compare: bool = False
-    open: list[Literal["map", "heads", "likely", "steps", "beam"]] | None = None
+    open: list[Literal["map", "heads", "likely", "steps", "unrolled", "matrices", "beam"]] | None = None
     state: dict[str, Any] = {}
     changes: list[dict[str, Any]] = []
 

@@ -2,12 +2,14 @@
 
 import { h } from "#app/dom";
 import { t } from "#app/i18n";
+import { can as canUnroll } from "#app/unrolled";
+import { can as canMultiply } from "#app/matrices";
 
 export const name = "drawers";
 export const inputs = (state) => [state.open];
 
 /** Panels that can be closed, by the names under which they are opened. */
-export const DRAWERS = { map: "heatmap", heads: "selector", likely: "candidates", steps: "mechanics", beam: "beam" };
+export const DRAWERS = { map: "heatmap", heads: "selector", likely: "candidates", steps: "mechanics", unrolled: "unrolled", matrices: "matrices", beam: "beam" };
 
 export function draw({ trace, state, act, live }) {
   const can = {
@@ -15,6 +17,8 @@ export function draw({ trace, state, act, live }) {
     heads: Object.keys(trace.attentions).length > 1 || (trace.attentions.cross?.logs.shape[1] ?? 0) > 1,
     likely: true,
     steps: true,
+    unrolled: canUnroll(trace),
+    matrices: canMultiply(trace),
     beam: Boolean(trace.beam),
   };
   return h(

@@ -155,10 +155,14 @@ function agreement(trace, card, step, layer, head) {
   const vectors_ = byHead ? row(from, head) : from;
   const mixed = mix(weights, rows(vectors_));
   const wanted = row(byHead ? row(to, head) : to, step).values;
-  const most = difference(mixed, wanted);
-  const agrees = most <= AGREES * Math.max(1, largest(vectors_.values));
+  return agreeing(difference(mixed, wanted), largest(vectors_.values));
+}
+
+/** Whether numbers computed in the page are those of the model: their largest difference, beside their size. */
+export function agreeing(most, size) {
+  const agrees = most <= AGREES * Math.max(1, size);
   return h(
-    "p",
+    "span",
     { class: `agreement${agrees ? "" : " not"}` },
     h("span", { "aria-hidden": "true" }, agrees ? "✓ " : "✗ "),
     t(agrees ? "agrees" : "disagrees", { most: most.toExponential(1) }),
@@ -166,7 +170,7 @@ function agreement(trace, card, step, layer, head) {
 }
 
 /** Vectors mixed by weights: Σ α_i h_i. */
-function mix(weights, vectors_) {
+export function mix(weights, vectors_) {
   const mixed = new Float64Array(vectors_[0].length);
   vectors_.forEach((values, place) => values.forEach((value, at) => (mixed[at] += weights[place] * value)));
   return mixed;

@@ -16,10 +16,12 @@ import * as selector from "#app/selector";
 import * as heatmap from "#app/heatmap";
 import * as candidates from "#app/candidates";
 import * as mechanics from "#app/mechanics";
+import * as unrolled from "#app/unrolled";
+import * as matrices from "#app/matrices";
 import * as beam from "#app/beam";
 import * as drawers from "#app/drawers";
 
-const PANELS = [header, timeline, transport, drawers, heatmap, selector, candidates, mechanics, beam];
+const PANELS = [header, timeline, transport, drawers, heatmap, selector, candidates, mechanics, unrolled, matrices, beam];
 const DRAWER_OF = Object.fromEntries(Object.entries(DRAWERS).map(([drawer, panel]) => [panel, drawer]));
 const START = {
   step: 0,
@@ -34,6 +36,7 @@ const START = {
   speed: 1,
   edit: null,
   micro: null,
+  row: null,
   open: Object.keys(DRAWERS),
   marks: null,
 };
@@ -68,7 +71,7 @@ export async function mount(host, { trace: document_, cards }, { id, state: want
         drawn.delete(panel);
         continue;
       }
-      elements.get(panel).hidden = false;
+      if (drawer && !drawn.has(panel)) elements.get(panel).hidden = false;
       const key = JSON.stringify([currentLanguage(), isDark(), ...panel.inputs(state)]);
       const changed = drawn.get(panel) !== key;
       const context = { trace, cards, state, act, live, id: `${id}-${panel.name}`, changed };
@@ -150,6 +153,7 @@ function limited(trace, state, last) {
   if (next.view !== "alignment" && !Object.hasOwn(trace.attentions, next.view)) next.view = "alignment";
   const [layers, heads] = trace.attentions[next.view]?.logs.shape ?? [0, 0];
   const { pieces } = trace.target;
+  next.row = whole(next.row, trace.source.pieces.length);
   next.edit = whole(next.edit, next.by === "pieces" ? pieces.length : units(trace.target).length);
   next.open = Array.isArray(next.open) ? next.open.filter((one) => one in DRAWERS) : START.open;
   next.layer = whole(next.layer, layers);
