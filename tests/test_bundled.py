@@ -77,3 +77,14 @@ def test_the_documents_give_the_scores_of_the_cards():
             for test in (KOREAN_TESTS if name == KOREAN else TESTS)
         ]
         assert f"| `{name}` | {' | '.join(cells)} |" in lines
+
+
+def test_a_word_said_many_times_becomes_about_as_many_words():
+    translator = regard.load("fr-en")
+    (one,) = translator.translate(["chat " * 120])
+    assert 90 <= len(one.text.split()) <= 150  # as one sentence: up to the length limit
+    assert "split" in one.flags and "cut" not in one.flags
+    (alike,) = translator.translate(
+        ["Le chat et le chien et le cheval et le lapin et le canard et la souris."]
+    )
+    assert "split" not in alike.flags

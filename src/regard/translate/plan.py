@@ -2,6 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from numpy.typing import NDArray
 
 from regard.contract import Features, source_named
 from regard.errors import SourceError
@@ -11,6 +15,8 @@ from regard.text.scripts import is_unspaced
 from regard.text.split import sentences, split
 from regard.translate.outcome import Stretch
 from regard.translate.request import Request
+
+_FEW = 40  # pieces: of a sentence that repeats itself, a part has no more
 
 
 @dataclass(slots=True)
@@ -49,17 +55,38 @@ def plan_requests(model: Loaded, requests: Sequence[Request]) -> Iterator[Plan]:
             if plan.stretches:
                 plan.joints.append(_joint(text[end : sentence.origin[0][0]], has_spaces))
             end = sentence.origin[-1][1]
-            if longest is None or len(whole) <= longest:
+            most = longest
+            if longest is not None and _repeats_itself(whole):
+                most = min(longest, _FEW)
+            if most is None or len(whole) <= most:
                 plan.stretches.append(Stretch(sentence, whole))
                 continue
-            parts = [
-                Normalized(sentence.text[first:last], text, sentence.origin[first:last])
-                for first, last in split(sentence.text, lambda one: len(encode([one])[0]) <= longest)
-            ]
+            parts = _parts(sentence, text, model, most)
             plan.stretches += map(Stretch, parts, encode([part.text for part in parts]))
             plan.joints += [_joint("", has_spaces)] * (len(parts) - 1)
             plan.is_split = plan.is_split or len(parts) > 1
         yield plan
+
+
+def _parts(sentence: Normalized, text: str, model: Loaded, most: int) -> list[Normalized]:
+    """Return the parts of a sentence of this text that have so many pieces at most."""
+
+    def fits(part: str) -> bool:
+        return len(model.tokenizers.source.encode_batch([part])[0]) <= most
+
+    return [
+        Normalized(sentence.text[first:last], text, sentence.origin[first:last])
+        for first, last in split(sentence.text, fits)
+    ]
+
+
+def _repeats_itself(ids: NDArray[Any]) -> bool:
+    """Tell whether a sentence is few pairs of pieces again and again.
+
+    A model does not count: it goes on to the length limit, which costs much and adds words. Short parts end
+    by themselves.
+    """
+    return len(ids) > _FEW and len(set(pairwise(ids.tolist()))) * 8 < len(ids)
 
 
 def whole_stretches(model: Loaded, sources: Sequence[str | Features]) -> list[Stretch]:
