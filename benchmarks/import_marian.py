@@ -120,9 +120,7 @@ def compare(theirs: Theirs, model: ModelFile, activation: str, pairs: list[tuple
                 **inputs, num_beams=size, max_new_tokens=_MAX_NEW, length_penalty=0.0, early_stopping=False,
                 do_sample=False,
             )  # fmt: skip
-            search = BeamOptions(
-                beam_size=size, length_penalty=0, max_ratio=0, extra_tokens=_MAX_NEW, no_repeat_ngram=0
-            )
+            search = BeamOptions(beam_size=size, length_penalty=0, max_ratio=1e-6, extra_tokens=_MAX_NEW)
             (found,) = loaded.searcher.search([Query(read)], search)
             wanted = [id for id in generated[0, 1:].tolist() if id != theirs.tokenizer.eos_token_id]
             got = [their_id[id] for id in found.hypotheses[0].ids]

@@ -23,6 +23,7 @@ from regard.importing.run import import_model, read_model
 from regard.loaded import Loaded
 from regard.modelfile import load_model
 from regard.runtime.build import build_engine
+from regard.starter import bundled
 from regard.text.tokenizer import Tokenizer
 from regard.vocabulary import BOS, EOS, NUM_RESERVED, PAD, UNK
 
@@ -308,3 +309,32 @@ def test_both_engines_translate_an_imported_model_alike(tmp_path):
         ):
             assert a.hypotheses[0].ids == b.hypotheses[0].ids
             assert a.hypotheses[0].log_prob == pytest.approx(b.hypotheses[0].log_prob, abs=1e-4)
+
+
+def test_an_exported_folder_translates_alike_in_ctranslate2(tmp_path, capsys):
+    ctranslate2 = pytest.importorskip("ctranslate2", reason="the extra [fast] is not installed")
+    model, out, probes = tmp_path / "a.regard", tmp_path / "ct2", tmp_path / "probes.fr"
+    import_model(MARIAN, model)
+    probes.write_text("".join(f"{one['source']}\n" for one in EXPECTED), "utf-8")
+    words = ["export", str(model), "--to", "ctranslate2", "--out", str(out)]
+    assert cli.run([*words, "--probes", str(probes)]) == 0
+    assert "3 of 3 translations by greedy search identical" in capsys.readouterr().out
+    assert json.loads((out / "regard.json").read_text())["parity"]["largest_difference"] < 1e-3
+    names = {id: piece for piece, id in VOCAB.items()}
+    translator = ctranslate2.Translator(str(out), compute_type="float32")
+    for one in EXPECTED:
+        read = [names[id] for id in one["source_ids"]]
+        (found,) = translator.translate_batch([read], beam_size=1, max_decoding_length=6)
+        assert found.hypotheses[0] == [names[id] for id in one["greedy"] if names[id] != "</s>"]
+    assert cli.run(words) == 0  # one of ours is replaced
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "work.txt").touch()
+    assert cli.run([*words[:-1], str(tmp_path / "other")]) == 2
+
+
+@pytest.mark.parametrize("name", ["fr-en", "fr-en-rnn"])
+def test_a_model_that_cannot_be_exported_is_refused(name, tmp_path, capsys):
+    if name not in bundled():
+        pytest.skip("the bundled models are not there")
+    assert cli.run(["export", name, "--to", "ctranslate2", "--out", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists() and capsys.readouterr().err.count("\n") == 1
