@@ -61,10 +61,15 @@ def queries(loaded, texts):
 def designs():
     small = [shrink(one) for one in all_of(TransformerOptions) if one.source.kind == "tokens"]
     seen = {(one.norm, one.positions.kind, one.tie): one for one in small}
-    return list(seen.values())
+    others = {(one.norm, one.activation, one.biases): one for one in small}
+    return [*seen.values(), *others.values()]
 
 
-@pytest.mark.parametrize("options", designs(), ids=lambda one: f"{one.norm}-{one.positions.kind}-{one.tie}")
+@pytest.mark.parametrize(
+    "options",
+    designs(),
+    ids=lambda one: f"{one.norm}-{one.positions.kind}-{one.tie}-{one.activation}-{one.biases}",
+)
 @pytest.mark.parametrize("reading", [Reading(-1, None, False), Reading(0, 1, False)], ids=["mean", "head"])
 def test_a_converted_model_computes_the_same_probabilities_and_attention(options, reading):
     weights = random_weights(options)

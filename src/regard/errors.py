@@ -76,3 +76,7 @@ class RunError(RegardError):
 
 class TraceError(RegardError):
     """A trace that cannot be read, or in which something does not hold."""
+
+
+class ForeignModelError(RegardError):
+    """A model of another program that cannot be imported; the message names the file and the reason."""

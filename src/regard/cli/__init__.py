@@ -21,6 +21,8 @@ from regard.cli import (
     demo,
     doctor,
     evaluate,
+    export,
+    imports,
     info,
     inspect,
     lineage,
@@ -37,8 +39,8 @@ from regard.errors import ConfigError, OutputError, RegardError
 from regard.files import MAX_EXPANSION, expansion_allowed
 
 _VERBS = (
-    demo, translate, show, page, serve, align, evaluate, train, lineage, runs, inspect, info, sample,
-    suggestions, doctor,
+    demo, translate, show, page, serve, align, evaluate, train, lineage, runs, imports, export, inspect,
+    info, sample, suggestions, doctor,
 )  # fmt: skip
 
 _READERS = (translate, align, evaluate, train, lineage, inspect)  # of files that may be compressed

@@ -116,7 +116,7 @@ def _rows(path: Path, model: "ModelFile") -> list[tuple[str, str]]:
     for row in (_data, _training, _bleu, _signature, _chrf, _made):
         with contextlib.suppress(KeyError, TypeError, ValueError):  # a card is what its writer made of it
             rows.append(row(card))
-    for some in (_vectors, _began, _tests, _credits, _limits, _recipe):
+    for some in (_imported, _vectors, _began, _tests, _credits, _limits, _recipe):
         with contextlib.suppress(KeyError, TypeError, ValueError):
             rows += some(card)
     return rows
@@ -146,6 +146,13 @@ def _chrf(card: dict[str, Any]) -> tuple[str, str]:
 
 def _made(card: dict[str, Any]) -> tuple[str, str]:
     return "made", f"{card['created']} by regard {card.get('regard', '?')}"
+
+
+def _imported(card: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return where an imported model comes from."""
+    given = card["imported"]
+    licence = given["licence"] or "not stated"
+    return [("imported", f"{given['name']}, {given['format']}; licence: {licence}")]
 
 
 def _vectors(card: dict[str, Any]) -> list[tuple[str, str]]:

@@ -20,7 +20,10 @@ from regard.runtime.equations import sinusoids
 _BINARY_VERSION, _SPEC, _REVISION = 6, "TransformerSpec", 7
 _TYPES = {"float32": 0, "int8": 1, "int16": 2}
 _POSITIONS = 1024  # sinusoids in the converted model; longer sentences are left to NumPy
-_RELU = 0
+ACTIVATIONS = {"relu": 0, "swish": 2, "gelu": 3}
+"""Their numbers in CTranslate2."""
+
+_BIAS_OF = {"W_QKV": "b_Q", "W_Q": "b_Q", "W_KV": "b_KV", "W_O": "b_O"}
 
 Variables = Iterator[tuple[str, NDArray[np.generic]]]
 
@@ -72,6 +75,8 @@ def _variables(
     yield "encoder/embeddings_merge", np.array(0, np.int8)
     yield "decoder/embeddings/weight", target
     yield "decoder/projection/weight", weights.get("W_o", target)
+    if options.biases:
+        yield "decoder/projection/bias", weights["b_o"]
     yield "decoder/alignment_layer", np.array(read_layer, np.int16)
     yield "decoder/alignment_heads", np.array(num_heads if reading.head is None else 1, np.int16)
     for side in ("encoder", "decoder"):
@@ -80,7 +85,7 @@ def _variables(
             positions = sinusoids(0, max_tokens, options.hidden_size).astype(np.float32)
         yield f"{side}/position_encodings/encodings", positions
         yield f"{side}/num_heads", np.array(num_heads, np.int16)
-        yield f"{side}/activation", np.array(_RELU, np.int8)
+        yield f"{side}/activation", np.array(ACTIVATIONS[options.activation], np.int8)
         yield f"{side}/pre_norm", np.array(options.norm == "pre", np.int8)
         yield f"{side}/scale_embeddings", np.array(1, np.int8)
         if f"{side}_norm.weight" in weights:
@@ -112,7 +117,10 @@ def _norm(theirs: str, ours: str, weights: Mapping[str, Floats]) -> Variables:
 
 def _attention(theirs: str, ours: str, matrices: tuple[str, ...], weights: Mapping[str, Floats]) -> Variables:
     for number, matrix in enumerate(matrices):
-        yield f"{theirs}/linear_{number}/weight", weights[f"{ours}.{matrix}"]
+        weight, bias = weights[f"{ours}.{matrix}"], weights.get(f"{ours}.{_BIAS_OF[matrix]}")
+        yield f"{theirs}/linear_{number}/weight", weight
+        if bias is not None:  # keys and values have none
+            yield f"{theirs}/linear_{number}/bias", np.pad(bias, (0, len(weight) - len(bias)))
     yield from _norm(f"{theirs}/layer_norm", f"{ours}_sum.norm", weights)
 
 
@@ -130,6 +138,8 @@ def _first_head(head: int, num_heads: int, name: str, weights: Mapping[str, Floa
         "W_KV": W_KV,
         "W_O": weights[f"{name}.W_O"][:, order_H],
     }
+    if f"{name}.b_Q" in weights:
+        changed["b_Q"] = weights[f"{name}.b_Q"][order_H]
     return {**weights, **{f"{name}.{matrix}": value for matrix, value in changed.items()}}
 
 

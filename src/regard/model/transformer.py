@@ -74,6 +74,8 @@ class Heads(nn.Module):
         super().__init__()
         self.num_heads, self.prob = options.num_heads, options.attention_dropout
         self.W_O = nn.Parameter(torch.empty(options.hidden_size, options.hidden_size))
+        self.b_Q = nn.Parameter(torch.zeros(options.hidden_size)) if options.biases else None
+        self.b_O = nn.Parameter(torch.zeros(options.hidden_size)) if options.biases else None
 
     def split(self, projected_BTX: Tensor) -> tuple[Tensor, ...]:
         """Return each of the matrices side by side in the last axis as (B, N, T, D)."""
@@ -93,6 +95,8 @@ class Heads(nn.Module):
         name: str,
     ) -> tuple[Tensor, Tensor]:
         """Return the mixture of values for each query, and its weights: softmax(Q K^T / √d_k) V (eq. 1)."""
+        if self.b_Q is not None:
+            query_BNTD = query_BNTD + self.b_Q.unflatten(0, (self.num_heads, 1, -1))
         query_BNTD = probe(f"{name}.query", query_BNTD)
         keys_BNSD, values_BNSD = probe(f"{name}.keys", keys_BNSD), probe(f"{name}.values", values_BNSD)
         scaled_BNTD = query_BNTD * (1 / math.sqrt(query_BNTD.shape[-1]))
@@ -103,7 +107,7 @@ class Heads(nn.Module):
         weights_BNTS = torch.softmax(scores_BNTS + hidden_B1TS, dim=-1)
         weights_BNTS = probe(f"{name}.weights", weights_BNTS)
         heads_BNTD = probe(f"{name}.heads", dropout(weights_BNTS, self.prob, noise) @ values_BNSD)
-        mixed_BTH = functional.linear(heads_BNTD.transpose(1, 2).flatten(2), self.W_O)
+        mixed_BTH = functional.linear(heads_BNTD.transpose(1, 2).flatten(2), self.W_O, self.b_O)
         return probe(f"{name}.output", mixed_BTH), weights_BNTS
 
 
@@ -136,12 +140,15 @@ class CrossAttention(Heads):
         return self.split(functional.linear(x_BTH, self.W_Q))[0]
 
 
+_ACTIVATIONS = {"relu": torch.relu, "swish": functional.silu, "gelu": functional.gelu}
+
+
 class FeedForward(nn.Module):
-    """max(0, x W_1 + b_1) W_2 + b_2 (eq. 2)."""
+    """f(x W_1 + b_1) W_2 + b_2 (eq. 2, where f is max(0, x))."""
 
     def __init__(self, options: TransformerOptions) -> None:
         super().__init__()
-        self.prob = options.feed_forward_dropout
+        self.prob, self.activation = options.feed_forward_dropout, _ACTIVATIONS[options.activation]
         self.W_1 = nn.Parameter(torch.empty(options.feed_forward_size, options.hidden_size))
         self.b_1 = nn.Parameter(torch.zeros(options.feed_forward_size))
         self.W_2 = nn.Parameter(torch.empty(options.hidden_size, options.feed_forward_size))
@@ -149,7 +156,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x_BTH: Tensor, noise: Noise | None, probe: Probe, name: str) -> Tensor:
         """Return the network's answer for each token by itself."""
-        inner_BTX = probe(f"{name}.inner", torch.relu(functional.linear(x_BTH, self.W_1, self.b_1)))
+        inner_BTX = probe(f"{name}.inner", self.activation(functional.linear(x_BTH, self.W_1, self.b_1)))
         outer_BTH = functional.linear(dropout(inner_BTX, self.prob, noise), self.W_2, self.b_2)
         return probe(f"{name}.output", outer_BTH)
 
@@ -266,7 +273,7 @@ class TransformerModel(nn.Module):
         self.W_o = (
             None if options.tie != "none" else nn.Parameter(torch.empty(target_vocab, options.hidden_size))
         )
-        self.b_o: nn.Parameter | None = None
+        self.b_o = nn.Parameter(torch.zeros(target_vocab)) if options.biases else None
 
     @property
     def max_tokens(self) -> int | None:
@@ -310,7 +317,7 @@ class TransformerModel(nn.Module):
     def force(self, state: DecoderState, ids_RT: Tensor, probe: Probe = unseen) -> Said[DecoderState]:
         """Read several words in each row at once."""
         decoded = self.decode(state, ids_RT, None, probe)
-        logits_RTV = probe("logits", functional.linear(decoded.readout_RTQ, self.output_weight()))
+        logits_RTV = probe("logits", functional.linear(decoded.readout_RTQ, self.output_weight(), self.b_o))
         attention_RTLNS = torch.stack(decoded.weights, dim=1).permute(0, 3, 1, 2, 4)
         return Said(logits_RTV, attention_RTLNS, decoded.state)
 

@@ -230,6 +230,12 @@ class TransformerOptions(Options):
     """Layer norm before each sub-layer (more stable), or after it as in the paper."""
     positions: PositionOptions = SinusoidalPositions()
     """Position encoding."""
+    activation: Literal["relu", "swish", "gelu"] = "relu"
+    """Activation function of the feed-forward networks: `relu` as in the paper, `swish` (x times its sigmoid)
+    as in most OPUS-MT models, or `gelu`."""
+    biases: bool = False
+    """Biases of the queries and outputs of attention, and of the output layer. Other biases of attention are
+    not needed: that of the keys cancels in the softmax, that of the values is part of the output's."""
     tie: Literal["none", "target", "all"] = "all"
     """Shared weights: `target`: target embeddings and output; `all`: source embeddings too; `none`:
     nothing."""

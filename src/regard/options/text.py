@@ -49,6 +49,17 @@ class CharacterOptions(Options):
     """One vocabulary for both languages, or one for each."""
 
 
+class ImportedOptions(Options):
+    """Pieces of another program's tokenizer; it comes with an imported model and is not learnt."""
+
+    kind: Literal["imported"] = "imported"
+    """As in the program that the model comes from."""
+    vocab_size: int = Field(gt=NUM_RESERVED)
+    """Vocabulary size, including the reserved ids."""
+    joint: bool
+    """One vocabulary for both languages, or one for each."""
+
+
 TokenizerOptions = Annotated[
     SubwordOptions | WordOptions | CharacterOptions, Field(discriminator="kind"), named("unigram")
 ]

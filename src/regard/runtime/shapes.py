@@ -47,11 +47,15 @@ def _transformer(options: TransformerOptions, source_vocab: int, target_vocab: i
         for name in (f"{part}.{layer}" for layer in range(num_layers)):
             yield f"{name}.own.W_QKV", (3 * size, size)
             yield f"{name}.own.W_O", (size, size)
+            if options.biases:
+                yield from ((f"{name}.own.{bias}", (size,)) for bias in ("b_Q", "b_O"))
             yield from _norm(f"{name}.own_sum.norm", size)
             if part == "decoder":
                 yield f"{name}.cross.W_Q", (size, size)
                 yield f"{name}.cross.W_KV", (2 * size, size)
                 yield f"{name}.cross.W_O", (size, size)
+                if options.biases:
+                    yield from ((f"{name}.cross.{bias}", (size,)) for bias in ("b_Q", "b_O"))
                 yield from _norm(f"{name}.cross_sum.norm", size)
             yield f"{name}.feed_forward.W_1", (inner, size)
             yield f"{name}.feed_forward.b_1", (inner,)
@@ -65,6 +69,8 @@ def _transformer(options: TransformerOptions, source_vocab: int, target_vocab: i
         yield "target_positions", (options.positions.max_positions, size)
     if options.tie == "none":
         yield "W_o", (target_vocab, size)
+    if options.biases:
+        yield "b_o", (target_vocab,)
 
 
 def _recurrent(options: RecurrentOptions, source_vocab: int, target_vocab: int) -> Shaped:

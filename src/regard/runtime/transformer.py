@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 
 from regard.contract import Batch, Floats, Forced, Ids, Probe, Step, check_length, check_source, unseen
 from regard.options.model import TransformerOptions
-from regard.runtime.equations import Weights, layer_norm, linear, products, sinusoids, softmax, under
+from regard.runtime.equations import (
+    ACTIVATIONS,
+    Weights,
+    layer_norm,
+    linear,
+    products,
+    sinusoids,
+    softmax,
+    under,
+)
 
 _ROOM = 16  # steps there is room for at first
 _SINUSOIDS = 256  # positions worked out once and for all
@@ -107,6 +116,8 @@ class TransformerEngine:
         self.source = under("source.", weights)
         self.E = weights["target.weight"] if "target.weight" in weights else weights["source.weight"]
         self.W_o = np.asfortranarray(weights.get("W_o", self.E))  # so W_o x takes a tenth less time
+        self.b_o = weights.get("b_o")
+        self.activation = ACTIVATIONS[options.activation]
 
     def start(self, batch: Batch, probe: Probe = unseen) -> TransformerState:
         """Read the sources; the state has a row for each."""
@@ -178,7 +189,7 @@ class TransformerEngine:
             x_RTH = probe(f"{name}.states", self._feed_forward(x_RTH, w, probe, f"{name}.feed_forward"))
             weights.append(weights_BNXS)
         readout_RTQ = probe("readout", layer_norm(x_RTH, **self.decoder_norm) if self.decoder_norm else x_RTH)
-        logits_RTV = probe("logits", linear(readout_RTQ, self.W_o))
+        logits_RTV = probe("logits", linear(readout_RTQ, self.W_o, self.b_o))
         weights_BXLNS = np.stack(weights, axis=1).transpose(0, 3, 1, 2, 4)
         attention_RTLNS = weights_BXLNS.reshape(num_rows, num_steps, *weights_BXLNS.shape[2:])
         after = replace(state, past=past, step=last)
@@ -215,6 +226,8 @@ class TransformerEngine:
         name: str,
     ) -> tuple[Floats, Floats]:
         """Return Concat(heads) W_O with head = softmax(Q K^T / √d_k) V (eq. 1), and the weights."""
+        if self.options.biases:
+            q_BTH = q_BTH + w["b_Q"]
         q_BNTD, k_BNSD = probe(f"{name}.query", self._heads(q_BTH)), probe(f"{name}.keys", self._heads(k_BSH))
         v_BNSD = probe(f"{name}.values", self._heads(v_BSH))
         scaled_BNTD = q_BNTD * (1 / math.sqrt(q_BNTD.shape[-1]))
@@ -222,13 +235,13 @@ class TransformerEngine:
         weights_BNTS = probe(f"{name}.weights", softmax(scores_BNTS, probe(f"{name}.seen", seen)))
         heads_BNTD = probe(f"{name}.heads", weights_BNTS @ v_BNSD)
         concat_BTH = heads_BNTD.transpose(0, 2, 1, 3).reshape(q_BTH.shape)
-        return probe(f"{name}.output", linear(concat_BTH, w["W_O"])), weights_BNTS
+        return probe(f"{name}.output", linear(concat_BTH, w["W_O"], w.get("b_O"))), weights_BNTS
 
     def _feed_forward(self, x_BTH: Floats, w: Mapping[str, Weights], probe: Probe, name: str) -> Floats:
-        """Return the sub-layer max(0, x W_1 + b_1) W_2 + b_2 (eq. 2) and its residual."""
+        """Return the sub-layer f(x W_1 + b_1) W_2 + b_2 (eq. 2, where f is max(0, x)) and its residual."""
         inner_BTH = self._enter(x_BTH, w["feed_forward_sum.norm"])
         f = w["feed_forward"]
-        inner_BTX = probe(f"{name}.inner", np.maximum(linear(inner_BTH, f["W_1"], f["b_1"]), 0))
+        inner_BTX = probe(f"{name}.inner", self.activation(linear(inner_BTH, f["W_1"], f["b_1"])))
         output_BTH = probe(f"{name}.output", linear(inner_BTX, f["W_2"], f["b_2"]))
         return self._leave(x_BTH, output_BTH, w["feed_forward_sum.norm"])
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from regard.errors import TokenizerError
 from regard.options.parse import parse
-from regard.options.text import CharacterOptions, SubwordOptions, WordOptions
+from regard.options.text import CharacterOptions, ImportedOptions, SubwordOptions, WordOptions
 from regard.text.normalize import Normalized, normalize
 from regard.text.segment import SPLITS, Ids, Segmenter, SubwordSegmenter, TableSegmenter
 from regard.text.words import Span
@@ -58,15 +58,20 @@ class Tokenizer:
         learnt = segmenter.pieces[NUM_RESERVED:]
         if tuple(segmenter.pieces[:NUM_RESERVED]) != RESERVED or SPACE not in learnt or "" in learnt:
             raise TokenizerError("the pieces are not those of a regard tokenizer; it may be damaged")
-        self.options = options
+        self.options: SubwordOptions | WordOptions | CharacterOptions | ImportedOptions = options
         self.pieces = segmenter.pieces
         self._segmenter = segmenter
         self._opens = isinstance(options, SubwordOptions) and options.elisions
-        reserved = [b""] * FIRST_BYTE + [bytes([byte]) for byte in range(256)]
-        reserved[UNK] = UNKNOWN.encode()
-        self._surfaces = reserved + [
+        self._surfaces = self._reserved_surfaces() + [
             piece.replace(SPACE, " ").encode("utf-8", "surrogatepass") for piece in self.pieces[NUM_RESERVED:]
         ]
+
+    @staticmethod
+    def _reserved_surfaces() -> list[bytes]:
+        """Return what each of the reserved ids gives to a text."""
+        reserved = [b""] * FIRST_BYTE + [bytes([byte]) for byte in range(256)]
+        reserved[UNK] = UNKNOWN.encode()
+        return reserved
 
     @classmethod
     def learn(
@@ -180,6 +185,13 @@ class Tokenizer:
             raise TokenizerError("these bytes are not a regard tokenizer") from None
         if form != FORMAT:
             raise TokenizerError(f"tokenizer of format {form!r}; this version reads {FORMAT!r}")
+        if values.get("kind") == "imported":
+            from regard.text.imported import ImportedTokenizer  # a kind of this class
+
+            learnt, joint = header.get("pieces"), values.get("joint")
+            if not (isinstance(learnt, list) and all(isinstance(one, str) for one in learnt)):
+                raise TokenizerError("the vocabulary of the tokenizer is missing; it may be damaged")
+            return ImportedTokenizer(learnt, body, bool(joint))
         options = parse("tokenizer", values)
         if isinstance(options, SubwordOptions):
             return cls(options, SubwordSegmenter(body))

@@ -1,0 +1,68 @@
+"""`regard import`: a model of another program as a model file."""
+
+import argparse
+from pathlib import Path
+
+NAME = "import"
+HELP = "make a model file from a model of another program, such as OPUS-MT"
+DESCRIPTION = (
+    "Reads a MarianMTModel folder of Hugging Face (config.json, model.safetensors or pytorch_model.bin,\n"
+    "source.spm, target.spm, vocab.json) and writes a model file that all commands can use. Nothing is\n"
+    "downloaded, and neither torch nor transformers is needed."
+)
+EXAMPLES = """examples:
+  regard import opus-mt-fr-en --out opus.regard --pairs some.fr some.en
+  regard import opus-mt-fr-en --out opus.regard --text some.fr
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("path", type=Path, metavar="FOLDER", help="the model of the other program")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model file to write")
+    parser.add_argument(
+        "--pairs", type=Path, nargs=2, metavar=("SOURCE", "TARGET"),
+        help="some hundred sentences and their translations, to choose the attention head that aligns words",
+    )  # fmt: skip
+    parser.add_argument(
+        "--text", type=Path, metavar="FILE",
+        help="the same from a text in the source language, which the model translates itself",
+    )  # fmt: skip
+    parser.add_argument(
+        "--languages",
+        nargs=2,
+        metavar=("FROM", "TO"),
+        help="language codes, if the folder does not name them",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Import the model."""
+    from regard.cli.progress import progress
+    from regard.corpus.read import open_corpus
+    from regard.design import design
+    from regard.files import refuse_to_replace
+    from regard.importing.run import import_model
+
+    refuse_to_replace([options.out], [*(options.pairs or ()), options.text])
+    pairs = options.pairs and ((one.source, one.target) for one in open_corpus(options.pairs).pairs())
+    texts = None
+    if options.text is not None:
+        texts = (one.source for one in open_corpus([options.text, options.text]).pairs())
+    with progress() as show:
+        imported = import_model(
+            options.path,
+            options.out,
+            pairs=pairs,
+            texts=texts,
+            languages=options.languages,
+            on_progress=show,
+        )
+    model, card = imported.model, imported.model.card["imported"]
+    languages = f"{model.source_language or '?'} to {model.target_language or '?'}"
+    print(f"wrote {options.out}: {card['name']}, {languages}, {design(model.options).description}")
+    print(f"licence: {card['licence'] or 'not stated in the folder; see where the model comes from'}")
+    if model.reading is None:
+        print("word alignment: mean of the last layer but one; --pairs or --text chooses a head")
+    else:
+        print(f"word alignment: chosen from {imported.num_pairs:,} pairs; `regard info` says which head")

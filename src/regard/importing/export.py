@@ -1,0 +1,93 @@
+"""A Transformer of ours as a folder of CTranslate2, with its tokenizer and the lines of code that use it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from regard.alignment.reading import USUAL_READING
+from regard.contract import num_source_tokens
+from regard.engines import NUMPY, version
+from regard.errors import ConfigError
+from regard.fast.convert import convert
+from regard.files import writing_folder
+from regard.loaded import Loaded
+from regard.modelfile import ModelFile
+from regard.options.model import TransformerOptions
+from regard.options.search import BeamOptions
+from regard.search.searcher import Query
+from regard.text.imported import ImportedTokenizer
+
+_MARK = "regard.json"
+_USE = """import ctranslate2, sentencepiece
+source = sentencepiece.SentencePieceProcessor(model_file="source.spm")
+target = sentencepiece.SentencePieceProcessor(model_file="target.spm")
+pieces = source.encode("Bonjour.", out_type=str) + ["</s>"]
+print(target.decode(ctranslate2.Translator(".").translate_batch([pieces])[0].hypotheses[0]))
+"""
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How a folder translates in the other program, beside the model file in ours."""
+
+    num_sentences: int
+    num_identical: int
+    largest_difference: float
+    """Of the log-probabilities of translations that are identical."""
+
+
+def export_ctranslate2(model: ModelFile, out: Path, probes: list[str]) -> Parity | None:
+    """Write an imported model as a folder of CTranslate2; return how it translates there, where installed.
+
+    The tokens of the folder are the pieces of the model's SentencePiece tokenizers.
+    """
+    options, tokenizers = model.options, model.tokenizers
+    if not isinstance(options, TransformerOptions) or options.source.kind != "tokens":
+        raise ConfigError("CTranslate2 runs Transformers that read text, and this model is none")
+    sides = {"source": tokenizers.source, "target": tokenizers.target}
+    spm = {side: one.model for side, one in sides.items() if isinstance(one, ImportedTokenizer) and one.model}
+    if len(spm) < 2:
+        raise ConfigError(
+            "only imported models can be exported: the tokenizer of this one does more than SentencePiece"
+        )
+    converted = convert(options, model.weights, model.reading or USUAL_READING)
+    names = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", "decoder_start_token": "<s>"}
+    config = json.loads(converted.files["config.json"]) | names
+    files = {"model.bin": converted.files["model.bin"], "config.json": json.dumps(config, indent=1).encode()}
+    for side, tokenizer in sides.items():
+        files[f"{side}_vocabulary.json"] = json.dumps(list(tokenizer.pieces)).encode()
+        files[f"{side}.spm"] = spm[side]
+    files["use.py"] = _USE.encode()
+    parity = None if version() is None else _replay(model, files, probes)
+    about = {"card": model.card, "parity": None if parity is None else vars(parity)}
+    with writing_folder(out, _MARK) as folder:
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        (folder / _MARK).write_text(json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8")
+    return parity
+
+
+def _replay(model: ModelFile, files: dict[str, bytes], probes: list[str]) -> Parity:
+    """Translate the probes in both programs by greedy search."""
+    import ctranslate2
+
+    translator = ctranslate2.Translator("exported", files=files, compute_type="float32", intra_threads=1)
+    tokenizers, search = model.tokenizers, BeamOptions(beam_size=1, length_penalty=0)
+    sources = tokenizers.source.encode_batch([tokenizers.clean_source(one) for one in probes])
+    found = Loaded.of(model, compute=NUMPY).searcher.search([Query(ids) for ids in sources], search)
+    pieces, num_identical, largest = tokenizers.source.pieces, 0, 0.0
+    for ids, ours in zip(sources, found, strict=True):
+        limit = int(search.max_ratio * num_source_tokens(ids)) + search.extra_tokens
+        (theirs,) = translator.translate_batch(
+            [[*(pieces[id] for id in ids.tolist()), "</s>"]],
+            beam_size=1, max_decoding_length=limit, min_decoding_length=0, max_input_length=0,
+            length_penalty=0, return_scores=True,
+        )  # fmt: skip
+        best = ours.hypotheses[0]
+        said = [tokenizers.target.pieces[id] for id in best.ids]
+        if theirs.hypotheses[0] == said:
+            num_identical += 1
+            largest = max(largest, float(np.abs(theirs.scores[0] - best.log_prob)))
+    return Parity(len(probes), num_identical, largest)

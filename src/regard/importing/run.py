@@ -1,0 +1,114 @@
+"""From a folder of another program to a model file."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+import regard
+from regard.contract import Batch, Ragged, make_batch
+from regard.engines import NUMPY
+from regard.errors import ForeignModelError
+from regard.importing.huggingface import is_marian_folder, read_marian_folder
+from regard.modelfile import ModelFile, save_model
+from regard.options.model import TransformerOptions
+from regard.progress import Progress, unshown
+from regard.runtime.build import build_engine
+from regard.training.reading import choose_reading
+from regard.translate.translator import IN_THIS_THREAD, Translator
+
+_MAX_PAIRS = 600
+_MAX_TOKENS = 8000  # of the targets, for the choice of a head: more change it seldom and cost seconds
+_ROWS = 16
+_PICKLES = (".pt", ".pth", ".ckpt")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model file that was written, and from how many pairs its aligning head was chosen."""
+
+    out: Path
+    model: ModelFile
+    num_pairs: int
+
+
+def import_model(
+    path: Path,
+    out: Path,
+    *,
+    pairs: Iterable[tuple[str, str]] | None = None,
+    texts: Iterable[str] | None = None,
+    languages: Sequence[str] | None = None,
+    on_progress: Progress = unshown,
+) -> Imported:
+    """Read a model of another program and write it as a model file.
+
+    The head that aligns is chosen from `pairs` of source and translation, or from `texts`, which the model
+    then translates itself. `languages` are source and target, for a folder that does not name them.
+    """
+    on_progress("reading the model", 0, 3)
+    model = read_model(path)
+    if languages is not None:
+        model = replace(model, source_language=languages[0], target_language=languages[1])
+    on_progress("choosing the head that aligns", 1, 3)
+    chosen = [pair for pair in islice(pairs or (), _MAX_PAIRS) if all(map(str.strip, pair))]
+    if not chosen and texts is not None:
+        chosen = _translated(model, list(islice(texts, _MAX_PAIRS)))
+    if chosen:
+        engine = build_engine(model.options, model.weights)
+        model = replace(model, reading=choose_reading(engine, _batches(model, chosen), _MAX_TOKENS))
+    model = replace(model, card=_dated(model))
+    on_progress("writing the model file", 2, 3)
+    save_model(out, model)
+    on_progress("writing the model file", 3, 3)
+    return Imported(out, model, len(chosen))
+
+
+def read_model(path: Path) -> ModelFile:
+    """Return the model of a folder of another program."""
+    if not path.exists():
+        raise ForeignModelError(f"{path}: no such folder; check the name")
+    if path.suffix in _PICKLES:
+        raise ForeignModelError(
+            f"{path}: is a checkpoint that only the program that wrote it can open; convert it there to "
+            "CTranslate2 or safetensors"
+        )
+    if path.is_dir() and is_marian_folder(path):
+        return read_marian_folder(path)
+    raise ForeignModelError(
+        f"{path}: is not a model that can be imported; give a folder with config.json and "
+        "model.safetensors or pytorch_model.bin"
+    )
+
+
+def _dated(model: ModelFile) -> dict[str, object]:
+    assert isinstance(model.options, TransformerOptions)
+    changed = ["ids in our order", "biases of keys and values folded"]
+    if model.options.positions.kind == "sinusoidal":
+        changed.append("sines and cosines of positions in turns")
+    imported = {**model.card["imported"], "converted": changed}
+    return {"created": date.today().isoformat(), "regard": regard.__version__, "imported": imported}
+
+
+def _translated(model: ModelFile, texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Return texts with the model's own translations."""
+    texts = [text for text in texts if text.strip()]
+    translator = Translator.of(model, pool=IN_THIS_THREAD, compute=NUMPY)
+    found = translator.translate(texts, beam_size=1)
+    return [(text, one.text) for text, one in zip(texts, found, strict=True) if one.text.strip()]
+
+
+def _batches(model: ModelFile, pairs: Sequence[tuple[str, str]]) -> Iterator[Batch]:
+    """Yield the pairs in small batches."""
+    tokenizers, longest = model.tokenizers, model.split_above or 256
+    sources = tokenizers.source.encode_batch([tokenizers.clean_source(source) for source, _ in pairs])
+    targets = tokenizers.target.encode_batch([tokenizers.clean_target(target) for _, target in pairs])
+    fitting = [n for n in range(len(pairs)) if len(sources[n]) < longest and len(targets[n]) < longest]
+    for start in range(0, len(fitting), _ROWS):
+        rows = fitting[start : start + _ROWS]
+        yield make_batch(
+            Ragged.of([sources[n] for n in rows]), Ragged.of([targets[n] for n in rows]), np.array(rows)
+        )
