@@ -162,6 +162,17 @@ def test_a_text_goes_by_way_of_a_third_language_and_says_so(server):
     assert {"source": "ko", "target": "fr", "models": ["ko-en", "en-fr"], "via": "en"} in directions
 
 
+def test_a_request_may_bring_its_glossary(server):
+    body = {"text": "Je suis étudiant.", "model": "fr-en", "glossary": {"étudiant": "pupil"}}
+    status, said = server.post("/api/v1/translate", body)
+    assert status == 200 and "pupil" in said["translations"][0]["text"]
+    assert said["translations"][0]["translation"]["terms"][0]["status"] == "used"
+    status, said = server.post("/api/v1/translate", {**body, "glossary": {"étudiant": "learner"}})
+    assert "learner" in said["translations"][0]["text"]  # not what was kept of the request before
+    status, said = server.post("/api/v1/translate", {**body, "glossary": {"étudiant": ""}})
+    assert status == 400 and "no translation" in said["error"]
+
+
 def test_our_own_api_gives_what_the_library_gives(server):
     texts = [FRENCH, "IL FAIT BEAU AUJOURD'HUI.", "Il est parti. Elle est restée avec {0} amis.", ""]
     status, said = server.post("/api/v1/translate", {"text": texts, "model": "fr-en", "num_best": 2})

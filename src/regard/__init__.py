@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from regard.engines import Engine, Precision
     from regard.evaluation.document import Evaluation
     from regard.evaluation.run import EvaluationOptions
+    from regard.terms.glossary import Glossary
     from regard.trace.make import TraceArguments
     from regard.trace.views import Trace
     from regard.training.finish import Trained
@@ -30,6 +31,7 @@ __all__ = [
     "Alignment",
     "Evaluation",
     "Features",
+    "Glossary",
     "RegardError",
     "Request",
     "Trace",
@@ -47,6 +49,7 @@ _CLASSES = {
     "Alignment": "regard.alignment.attention",
     "Evaluation": "regard.evaluation.document",
     "Features": "regard.contract",
+    "Glossary": "regard.terms.glossary",
     "Request": "regard.translate.request",
     "Trace": "regard.trace.views",
     "Trained": "regard.training.finish",

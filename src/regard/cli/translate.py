@@ -10,7 +10,7 @@ import shlex
 import stat
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -49,6 +49,7 @@ EXAMPLES = """examples:
   regard translate "il pleut" --nbest 5 --set diversity=0.5
   regard translate a.regard --with b.regard < in.fr > out.en
   regard translate fr-en --file in.fr --given out.en --jsonl
+  regard translate en-fr --glossary terms.tsv < in.en > out.fr
   regard translate captions.regard features.npz
 """
 SOME_FAILED = 3  # the exit code if some lines could not be translated
@@ -141,6 +142,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nbest", type=int, default=1, metavar="N", help="print the N best translations, separated by tabs"
     )
+    parser.add_argument(
+        "--glossary",
+        type=Path,
+        metavar="FILE",
+        help="translate terms as this table says: source, target, further forms, separated by tabs; -form "
+        "forbids one",
+    )
     parser.add_argument("--prefix", metavar="TEXT", help="every translation begins with this")
     parser.add_argument(
         "--given",
@@ -167,14 +175,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Translate, and say what could not be read and what looks wrong."""
     search = read_search(options.beam, options.set)
-    if options.given and (options.prefix or search or options.nbest > 1):
-        raise ConfigError("--given does not translate; remove --prefix, --beam, --nbest and --set")
+    if options.given and (options.prefix or options.glossary or search or options.nbest > 1):
+        raise ConfigError("--given does not translate; remove --prefix, --glossary, --beam, --nbest, --set")
     from regard.corpus.features import read_features
     from regard.translate.translator import FORKING, Translator
 
+    glossary = None
+    if options.glossary:
+        from regard.terms.glossary import Glossary
+
+        glossary = Glossary.read(options.glossary)
     model, texts = _model_and_texts(options.words)
     features = feature_file(texts[0] if len(texts) == 1 else options.file)
-    refuse_to_replace([options.out], [options.file, features, options.given, model, *options.others])
+    inputs = [options.file, features, options.given, options.glossary, model, *options.others]
+    refuse_to_replace([options.out], inputs)
     translator = Translator.open(model, *options.others, pool=FORKING, compute=read_compute(options))
     report = _Report()
     with contextlib.ExitStack() as stack:
@@ -189,7 +203,12 @@ def run(options: argparse.Namespace) -> int:
             given = _Lines(_opened(stack, options.given), str(options.given), report)
             translations = _scored(translator, lines, given, report)
         else:
-            how = {"num_best": options.nbest, "guard": not options.no_guard, "search": search}
+            how = {
+                "num_best": options.nbest,
+                "guard": not options.no_guard,
+                "search": search,
+                "glossary": glossary,
+            }
             translations = _translated(translator, lines, options.prefix, stream.isatty(), how)
         (out,) = stack.enter_context(writing(options.out)) if options.out else (sys.stdout.buffer,)
         on_screen = not options.out and sys.stdout.isatty()
@@ -216,6 +235,8 @@ class _Report:
     errors: dict[int, str] = field(default_factory=dict)
     flagged: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     num_lines: int = 0
+    terms: Counter[str] = field(default_factory=Counter)
+    missed: list[str] = field(default_factory=list)
 
     def fail(self, number: int, reason: str) -> None:
         """Say at once that a line cannot be translated."""
@@ -227,11 +248,20 @@ class _Report:
         self.num_lines = number
         for flag in translation.flags:
             self.flagged[flag].append(number)
+        for term in translation.terms:
+            self.terms[term.status] += 1
+            if term.status in ("unused", "impossible", "forbidden") and len(self.missed) < _SHOWN_LINES:
+                self.missed.append(f"line {number:,}: {term.source} → {term.target} ({term.status})")
 
     def print(self) -> None:
         """Say what looks wrong, and where."""
         from regard.flags import FLAGS
 
+        if self.terms:
+            counts = ", ".join(f"{count:,} {status}" for status, count in self.terms.items())
+            print(f"regard: terms of the glossary: {counts}", file=sys.stderr)
+            for missed in self.missed:
+                print(f"regard: {missed}", file=sys.stderr)
         for flag, numbers in self.flagged.items():
             shown = ", ".join(f"{number:,}" for number in numbers[:_SHOWN_LINES])
             more = ", ..." if len(numbers) > _SHOWN_LINES else ""

@@ -115,7 +115,8 @@ class FastSearcher:
         if self.max_tokens is not None:
             limit = min(limit, self.max_tokens)
         fits = max(num_source, limit) <= self.library.converted.max_tokens
-        return limit if query.prefix is None and fits else 0
+        is_plain = query.prefix is None and query.terms is None
+        return limit if is_plain and fits else 0
 
     def _translated(self, queries: Sequence[Query], limits: dict[int, int], **asked: Any) -> list[Any]:
         return list(

@@ -24,7 +24,7 @@ from regard.vocabulary import BOS, EOS
 _LEAST_COVERAGE = 1e-4
 
 
-class _Kept:
+class Kept:
     """The best finished hypotheses of a sentence, as many as the beam is wide, as places in the record."""
 
     def __init__(self, beam_size: int) -> None:
@@ -78,7 +78,7 @@ def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 
     beam_size, beta = options.beam_size, options.coverage_penalty
     num_sentences = len(task.batch.source_BS)
     record, rules = Record(engine, task), Rules(task.rules, num_sentences)
-    kept = [_Kept(beam_size) for _ in range(num_sentences)]
+    kept = [Kept(beam_size) for _ in range(num_sentences)]
     margin_B = np.full(num_sentences, np.inf)
     open_B = parent_R = np.arange(num_sentences)  # sentences still searched, in the order of their rows
     read_R, log_prob_BK = np.full(num_sentences, BOS, np.int64), np.zeros((num_sentences, 1))
@@ -149,7 +149,7 @@ def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 
     ]
 
 
-def _ahead(log_prob_BK: Totals, factor: float, kept: Sequence[_Kept]) -> Totals:
+def _ahead(log_prob_BK: Totals, factor: float, kept: Sequence[Kept]) -> Totals:
     """Return by how much the best open hypothesis of each sentence scores above its worst finished one.
 
     Growing may yet raise a score, to log_prob / lp(limit) at most; to wait until not even that is above the

@@ -23,6 +23,7 @@ from regard.search.risk import by_risk
 from regard.search.rules import MakeRule, NoRepeat, Prefix
 from regard.search.scores import target_log_probs
 from regard.search.task import LENGTH_PENALTY, Found, Hypothesis, Task, length_factor
+from regard.search.terms import Terms, beam_with_terms
 from regard.search.tree import Tree
 from regard.search.walk import greedy, sample
 from regard.text.tokenizer import Tokenizer
@@ -33,10 +34,11 @@ Row = NDArray[np.integer]  # the ids of one sentence
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A source to search, ids or features, and the ids its translation begins with, if any."""
+    """A source to search, ids or features; the ids its translation begins with, and its terms, if any."""
 
     source: Source
     prefix: Ids | None = None
+    terms: Terms | None = None
 
 
 class Searcher(Protocol):
@@ -90,7 +92,12 @@ class StepSearcher:
     def search(
         self, queries: Sequence[Query], options: Search, num_best: int = 1, tree: Tree | None = None
     ) -> list[Found]:
-        """Return what is found for each query, best first; a beam search of one query fills a tree."""
+        """Return what is found for each query, best first; a beam search of one query fills a tree.
+
+        Where no translation holds the terms, that without them is found.
+        """
+        if any(query.terms is not None for query in queries):
+            return self._with_terms(queries, options, num_best)
         sources = [query.source for query in queries]
         batch = source_batch(sources, None, np.arange(len(sources)))
         num_source_B = batch.source_real_BS.sum(axis=1)
@@ -109,6 +116,41 @@ class StepSearcher:
                 "train it again"
             )
         return found
+
+    def _with_terms(self, queries: Sequence[Query], options: Search, num_best: int) -> list[Found]:
+        """Return what is found for queries of which some have terms."""
+        found: dict[int, Found] = {}
+        held = [n for n, query in enumerate(queries) if query.terms is not None]
+        if isinstance(options, BeamOptions):
+            some = self._holding([queries[n] for n in held], options, num_best)
+            found = {n: one for n, one in zip(held, some, strict=True) if _holds(one)}
+        left = [n for n in range(len(queries)) if n not in found]
+        plain = [replace(queries[n], terms=None) for n in left]
+        if plain:
+            found |= zip(left, self.search(plain, options, num_best), strict=True)
+        return [found[n] for n in range(len(queries))]
+
+    def _holding(self, queries: Sequence[Query], options: BeamOptions, num_best: int) -> list[Found]:
+        """Return what a beam finds that holds the terms."""
+        batch = source_batch([query.source for query in queries], None, np.arange(len(queries)))
+        terms = [Terms() if query.terms is None else query.terms for query in queries]
+        prefixes = [np.empty(0, np.int64) if one.prefix is None else one.prefix for one in queries]
+        limit_B = (options.max_ratio * batch.source_real_BS.sum(axis=1)).astype(np.int64)
+        added = [len(prefix) + one.num_ids for prefix, one in zip(prefixes, terms, strict=True)]
+        limit_B += options.extra_tokens + np.array(added)
+        rules = usual_rules(prefixes if any(map(len, prefixes)) else None, options.no_repeat_ngram)
+        task = Task(batch, limit_B, self.reading.look, rules)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return beam_with_terms(
+                self.engine,
+                task,
+                options,
+                terms,
+                target=self.target,
+                is_shifted=self.reading.shifted,
+                num_prefix=list(map(len, prefixes)),
+                num_best=num_best,
+            )
 
     def _found(self, task: Task, options: Search, sources: Sequence[Source], num_best: int) -> list[Found]:
         if isinstance(options, BeamOptions):
@@ -144,6 +186,11 @@ class StepSearcher:
             looks_TS = looks_TS[:, : num_source_tokens(source)]
             found.append(Hypothesis(tuple(target.tolist()), total, score, tuple(log_probs), looks_TS, True))
         return found
+
+
+def _holds(found: Found) -> bool:
+    """Tell whether a search has found a whole translation that holds the terms."""
+    return any(math.isfinite(one.log_prob) and one.complete for one in found.hypotheses[:1])
 
 
 def is_greedy(options: Search) -> bool:

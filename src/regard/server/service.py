@@ -21,6 +21,7 @@ from regard.server.metrics import Metrics
 from regard.server.settings import ServerOptions
 from regard.server.suggestions import Suggestion, Suggestions
 from regard.server.workers import TraceForm, TraceTask
+from regard.terms.glossary import Glossary
 from regard.trace.make import TraceArguments
 from regard.translate.request import Request
 from regard.translate.result import Translation
@@ -49,6 +50,7 @@ class Asked:
     prefix: str | None = None
     search: Search = field(default_factory=BeamOptions)
     guard: bool = True
+    glossary: Glossary | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,8 @@ class Service:
         """Return the translation of each text."""
         self._check(texts, asked, caller)
         ways = [self._route(text, asked) for text in texts]
+        if asked.glossary is not None and any(len(route.models) > 1 for route, _ in ways):
+            raise ApiError(400, "a glossary can be used only where one model translates")
         self.metrics.count_characters(texts)
         try:
             async with asyncio.timeout(self.options.deadline):
@@ -264,7 +268,8 @@ class Service:
         return Answer(said, route, translation, first, confidence)
 
     async def _through(self, model: str, request: Request, caller: Caller) -> Translation:
-        rest = (request.prefix, request.num_best, request.guard, repr(request.search))
+        terms = () if request.glossary is None else request.glossary.entries
+        rest = (request.prefix, request.num_best, request.guard, repr(request.search), terms)
         key = (model, request.text, rest)
         if (known := self._cache.get(key)) is not None:
             self._cache.move_to_end(key)
@@ -294,7 +299,12 @@ async def _all(work: Sequence[Any]) -> list[Answer]:
 def _request(text: str, asked: Asked) -> Request:
     try:
         return Request(
-            text, prefix=asked.prefix, num_best=asked.num_best, search=asked.search, guard=asked.guard
+            text,
+            prefix=asked.prefix,
+            num_best=asked.num_best,
+            search=asked.search,
+            guard=asked.guard,
+            glossary=asked.glossary,
         )
     except RegardError as error:
         raise ApiError(400, str(error)) from None

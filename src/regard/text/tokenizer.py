@@ -109,6 +109,16 @@ class Tokenizer:
         reserved_V[FIRST_BYTE:] = _BYTE_INFORMATION
         return np.concatenate([reserved_V, learnt_V]).astype(np.float32)
 
+    @cached_property
+    def ends_word_V(self) -> NDArray[np.bool_]:
+        """True for the ids that cannot go on with a word: those that begin with a space or a sign, `</s>`."""
+        return np.array([not _is_letter(one[:1]) for one in self._surfaces])
+
+    @cached_property
+    def joins_V(self) -> NDArray[np.bool_]:
+        """True for the ids after which a word may begin without a space: those that end in a sign."""
+        return np.array([bool(one.strip()) and not _is_letter(one[-1:]) for one in self._surfaces])
+
     def encode(self, text: str | Normalized) -> Encoding:
         """Return the pieces of a text. The spans of a normalised text lie in its original."""
         plain = text.text if isinstance(text, Normalized) else text
@@ -256,6 +266,11 @@ class Tokenizer:
             spans.append((max(start, 0), max(end, 0)))
             place = end
         return spans
+
+
+def _is_letter(byte: bytes) -> bool:
+    """Tell whether a byte is a letter or digit of ASCII, or part of any other character."""
+    return bool(byte) and (byte[0] >= 0x80 or byte.isalnum())
 
 
 def _errors(surface: bytes) -> str:

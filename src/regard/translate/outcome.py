@@ -11,6 +11,8 @@ from regard.contract import Floats, Source
 from regard.loaded import Loaded
 from regard.search.searcher import Query, Search
 from regard.search.task import Found, Hypothesis
+from regard.search.terms import Terms
+from regard.terms.glossary import Match
 from regard.text.normalize import Normalized
 from regard.text.protect import items, missing, written
 from regard.text.tokenizer import TokenizerPair
@@ -18,8 +20,9 @@ from regard.text.words import Span, match_pieces, words
 from regard.translate.edits import Edits, edited
 from regard.translate.guard import Said, Verdict, hardly_seen, judge, judge_alone
 from regard.translate.mend import Mended, mend
-from regard.translate.result import Alternative, Part, Searched, Translation
+from regard.translate.result import Alternative, Part, Searched, TermUse, Translation
 from regard.translate.retry import Attempt, Copied, put_back
+from regard.translate.terms import num_missed, uses, without_terms
 from regard.vocabulary import EOS, NUM_RESERVED, UNK
 
 _MOST_UNKNOWN = 0.3  # share of pieces that are single bytes in a text the model was not made for
@@ -35,11 +38,14 @@ class Stretch:
     source: Normalized
     ids: Source
     prefix: NDArray[np.int64] | None = None
+    matches: tuple[Match, ...] = ()
+    """The terms of a glossary in the source."""
+    terms: Terms | None = None
 
     @property
     def query(self) -> Query:
         """What a searcher is asked."""
-        return Query(self.ids, self.prefix)
+        return Query(self.ids, self.prefix, self.terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +61,12 @@ class Outcome:
     is_grave: bool = False  # whether a second try is worth its time
     notes: tuple[str, ...] = ()  # how it came about
     is_near: bool = False  # whether rounding in another batch could change flags or edits
+    terms: tuple[TermUse, ...] = ()
 
     @property
-    def rank(self) -> tuple[bool, int, float]:
-        """The higher the better: nothing lost, fewer things wrong, then the score."""
-        return "lost" not in self.wrong, -len(self.wrong), self.score
+    def rank(self) -> tuple[bool, int, int, float]:
+        """The higher the better: nothing lost, fewer terms missed, fewer things wrong, then the score."""
+        return "lost" not in self.wrong, -num_missed(self.terms), -len(self.wrong), self.score
 
 
 def read_pieces(tokenizers: TokenizerPair, source: Normalized, ids: Source) -> list[tuple[str, int, Span]]:
@@ -127,8 +134,14 @@ def outcome_of(
     mended = Mended(*described)
     if mends and not way.capitals:
         mended = mend(model, source, *described)
+    used = uses(model, stretch.matches, source, mended.text)
+    if used and mended.text != described[0]:
+        before = uses(model, stretch.matches, source, described[0])
+        if num_missed(before) < num_missed(used):  # a term is no invented name
+            mended, used = Mended(*described), before
     text, part = mended.text, mended.part
-    verdict = verdict_on(model, way.judged or written(source), ids, best.ids, text, part)
+    judged = way.judged or without_terms(written(source), stretch.matches)
+    verdict = verdict_on(model, judged, ids, best.ids, text, part)
     notes = [] if way.flag is None else [way.flag]
     notes += mended.notes
     if UNK in best.ids:
@@ -152,6 +165,7 @@ def outcome_of(
         tuple(notes),
         # Where an item or an unknown word is put is read from the attention, which has a batch's rounding.
         verdict.near or mended.is_near or "lost" in verdict.flags or UNK in best.ids,
+        used,
     )
 
 
@@ -259,6 +273,7 @@ def _put_together(outcomes: Sequence[Outcome], joints: Sequence[str]) -> Outcome
         tuple(dict.fromkeys(flag for outcome in outcomes for flag in outcome.wrong)),
         any(outcome.is_grave for outcome in outcomes),
         tuple(dict.fromkeys(note for outcome in outcomes for note in outcome.notes)),
+        terms=tuple(one for outcome in outcomes for one in outcome.terms),
     )
 
 
@@ -304,6 +319,8 @@ def translation_of(
     uncovered = _uncovered(text, whole.parts) if "uncovered" in flags else ()
     if not uncovered:  # nothing but signs and parts of words
         flags.pop("uncovered", None)
+    if num_missed(whole.terms):
+        flags["terms"] = None
     return Translation(
         text,
         whole.text,
@@ -313,6 +330,7 @@ def translation_of(
         whole.alternatives,
         tuple(flags),
         uncovered,
+        whole.terms,
     )
 
 

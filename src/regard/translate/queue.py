@@ -30,6 +30,7 @@ from regard.translate.plan import Plan, plan_requests
 from regard.translate.request import Request
 from regard.translate.result import Translation
 from regard.translate.retry import Attempt, Copied, attempts, first_attempt, in_capitals
+from regard.translate.terms import matches_in, terms_of
 
 # Second tries of a segment may cost as much as the first one, and a short segment this much: without a limit
 # a text that makes no sense costs several times as much as one that does.
@@ -170,7 +171,8 @@ class Queue:
             nothing: list[Outcome | None] = [None] * len(stretches)
             text = self._texts[number] = _Text(number, request, plan, nothing, len(stretches))
             for place, stretch in enumerate(stretches):
-                way = first_attempt(stretch.source, self._tries_again(request))
+                spans = [one.span for one in matches_in(request.glossary, stretch.source)]
+                way = first_attempt(stretch.source, self._tries_again(request), spans)
                 round = self._round if turn is None else turn(len(stretch.ids))
                 self._start(_Segment(text, place, round, stretch, way))
         self._round += 1
@@ -196,6 +198,10 @@ class Queue:
         segment.num_missing = len(stretches)
         search = _search(segment.text.request.search, way)
         for place, stretch in stretches.items():
+            matches = matches_in(segment.text.request.glossary, stretch.source)
+            if matches:
+                terms = terms_of(self.model, matches, stretch.source.text, stretch.ids)
+                stretch = replace(stretch, matches=tuple(matches), terms=terms)
             entry = _Entry(segment, place, stretch, search)
             self._waiting.setdefault(entry.group, []).append(entry)
 
@@ -326,7 +332,8 @@ class Queue:
             segment.best = with_items_back(source, outcome)
         if not segment.best.is_grave and not in_capitals(source.text):
             return True
-        segment.others = attempts(source, segment.best.wrong)
+        spans = [one.span for one in matches_in(segment.text.request.glossary, source)]
+        segment.others = attempts(source, segment.best.wrong, spans)
         segment.budget = max(_RETRY_TOKENS, len(segment.stretch.ids))
         return False
 

@@ -7,6 +7,7 @@ from regard.contract import Features
 from regard.errors import ConfigError, SourceError
 from regard.options.search import BeamOptions
 from regard.search.searcher import Search
+from regard.terms.glossary import Glossary
 
 
 class SearchArguments(TypedDict, total=False):
@@ -35,6 +36,7 @@ class RequestArguments(TypedDict, total=False):
     num_best: int
     search: Search
     guard: bool
+    glossary: Glossary | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Request:
     sentence by sentence and tries again what looks wrong; nothing is tried again for samples and for
     translations with a prefix.
 
+    The terms of a `glossary` are enforced by beam search; samples do not follow it.
+
     A source that is no text has `features`, and as `text` the names of their positions, as `of` makes it.
     """
 
@@ -56,6 +60,7 @@ class Request:
     search: Search = field(default_factory=BeamOptions)
     guard: bool = True
     features: Features | None = None
+    glossary: Glossary | None = None
 
     @classmethod
     def of(cls, source: "str | Features", **asked: Unpack["RequestArguments"]) -> "Request":
@@ -71,6 +76,8 @@ class Request:
                 raise TypeError(f"a {what} must be a string, and this is {value!r:.40}")
             if value is not None and "\0" in value:
                 raise SourceError(f"a {what} must not have NUL characters; was it read as UTF-16?")
+        if self.glossary is not None and not isinstance(self.search, BeamOptions):
+            raise ConfigError("a glossary needs beam search; leave out the glossary or search.kind")
         widest = self.search.beam_size if isinstance(self.search, BeamOptions) else None
         if self.num_best < 1 or (widest is not None and self.num_best > widest):
             raise ConfigError(f"num_best = {self.num_best} is not valid; use 1 up to the beam size")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,23 @@ class Alternative:
     log_prob: float
 
 
+Status = Literal["used", "unused", "impossible", "avoided", "forbidden"]
+
+
+@dataclass(frozen=True, slots=True)
+class TermUse:
+    """What became of a term of the glossary.
+
+    It is `used` or `unused`, or `impossible` if the model cannot say it. A forbidden translation is
+    `avoided`, or `forbidden` if it is there. The span is that of the source term in the source.
+    """
+
+    source: str
+    target: str
+    span: Span
+    status: Status
+
+
 @dataclass(frozen=True, eq=False)
 class Translation:
     """A translated text.
@@ -100,6 +117,8 @@ class Translation:
     flags: tuple[str, ...] = ()
     uncovered: tuple[Span, ...] = field(default=())
     """Source words that the translation does not seem to hold, as characters of the source."""
+    terms: tuple[TermUse, ...] = ()
+    """What became of each term of the glossary."""
 
     @property
     def complete(self) -> bool:
@@ -228,6 +247,10 @@ class Translation:
             "quality": _short(self.quality),
             "flags": list(self.flags),
             "uncovered": [list(span) for span in self.uncovered],
+            "terms": [
+                {"source": one.source, "target": one.target, "span": list(one.span), "status": one.status}
+                for one in self.terms
+            ],
             "source_words": [list(span) for span in self.source_words],
             "words": [list(span) for span in self.words],
             "confidence": [_short(prob) for prob in self.confidence],

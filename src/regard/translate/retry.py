@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from regard.options.search import BeamOptions
 from regard.text.normalize import Normalized
-from regard.text.protect import NUM_ATTEMPTS, items, missing, stand_ins, substitute, written
+from regard.text.protect import NUM_ATTEMPTS, Item, items, missing, stand_ins, substitute, written
 from regard.text.words import Span, match_pieces, words
 from regard.translate.edits import Edits
 from regard.translate.result import Part
@@ -72,28 +72,29 @@ def in_capitals(text: str) -> bool:
     return rest.isupper() and len(words(rest)) > 1 and sum(map(str.isalpha, rest)) > 3
 
 
-def first_attempt(source: Normalized, guard: bool) -> Attempt:
+def first_attempt(source: Normalized, guard: bool, terms: Sequence[Span] = ()) -> Attempt:
     """Return how a text is translated at first.
 
     Placeholders, addresses, code, emoji and amounts are debris to most models, and the words around them
-    suffer. The guard lets the model read a number in the place of each, which it has learnt to copy.
+    suffer. The guard lets the model read a number in the place of each, which it has learnt to copy. Items
+    within the `terms` of a glossary stay as they are.
     """
-    if guard and any(item.kind != "number" for item in items(written(source))):
-        return _with_stand_ins(source, 0)
+    if guard and any(item.kind != "number" for item in _outside(items(written(source)), terms)):
+        return _with_stand_ins(source, 0, terms)
     return Attempt((source,))
 
 
-def attempts(source: Normalized, flags: Sequence[str]) -> Iterator[Attempt]:
+def attempts(source: Normalized, flags: Sequence[str], terms: Sequence[Span] = ()) -> Iterator[Attempt]:
     """Yield what to try with a text whose translation is suspicious for these reasons, the mildest first."""
     if in_capitals(source.text):
         lower = _recased(source, str.lower)
         yield Attempt((lower,), capitals=True, judged=source.text, flag="capitals")
     if "lost" in flags:
         for number in range(NUM_ATTEMPTS):
-            yield _with_stand_ins(source, number)
+            yield _with_stand_ins(source, number, terms)
         if in_capitals(source.text):
-            yield _around_items(_recased(source, str.lower), capitals=True)
-        yield _around_items(source, capitals=False)
+            yield _around_items(_recased(source, str.lower), terms, capitals=True)
+        yield _around_items(source, terms, capitals=False)
     if _REPEATING.intersection(flags):
         yield Attempt((source,), _ONCE)
     if set(flags) - {"lost"} - _REPEATING:
@@ -155,21 +156,26 @@ def _capitalized(source: Normalized) -> Normalized:
     return Normalized(first + source.text[1:], source.original, origin)
 
 
-def _with_stand_ins(source: Normalized, number: int) -> Attempt:
+def _outside(found: Sequence[Item], terms: Sequence[Span]) -> list[Item]:
+    """Return the items that lie in no term."""
+    return [one for one in found if not any(a < one.span[1] and one.span[0] < b for a, b in terms)]
+
+
+def _with_stand_ins(source: Normalized, number: int, terms: Sequence[Span]) -> Attempt:
     """Return the attempt to translate common words in the place of rare items, and to put these back."""
     text = written(source)
-    found = items(text)
+    found = _outside(items(text), terms)
     words_for = list(zip(stand_ins(found, text, number), found, strict=True))
     read = substitute(source, [(item.span, word) for word, item in words_for])
     pairs = tuple((word, item.text) for word, item in words_for)
     return Attempt((read,), stand_ins=pairs, judged=text, flag="kept")
 
 
-def _around_items(source: Normalized, *, capitals: bool) -> Attempt:
+def _around_items(source: Normalized, terms: Sequence[Span], *, capitals: bool) -> Attempt:
     """Return the attempt to translate what stands between the items, which then cannot be lost."""
     cuts: list[tuple[Span, bool]] = []
     place = 0
-    for item in items(written(source)):
+    for item in _outside(items(written(source)), terms):
         cuts += [((place, item.span[0]), False), (item.span, True)]
         place = item.span[1]
     cuts.append(((place, len(source.text)), False))

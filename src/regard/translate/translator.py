@@ -1,7 +1,7 @@
 """`Translator`: text in, translations out. Users, servers, validation and traces all come this way."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +18,7 @@ from regard.options.parse import parse
 from regard.parallel import Pool
 from regard.search.searcher import Search, Searcher
 from regard.search.task import Found
+from regard.terms.glossary import Glossary
 from regard.translate.outcome import describe
 from regard.translate.plan import whole_stretches
 from regard.translate.queue import Batch, Job, Queue
@@ -25,6 +26,8 @@ from regard.translate.request import Request, SearchArguments
 from regard.translate.result import Translation
 
 Work = Callable[[Job], list[Found]]
+Terms = Glossary | Mapping[str, str | Sequence[str]]
+"""A glossary, or terms with their translation or several forms of it."""
 
 
 class MakePool(Protocol):
@@ -106,21 +109,23 @@ class Translator:
         num_best: int = 1,
         prefixes: Sequence[str | None] | None = None,
         guard: bool = True,
+        glossary: Terms | None = None,
         on_progress: Callable[[int], None] | None = None,
         **search: Unpack[SearchArguments],
     ) -> list[Translation]:
         """Return one translation for each text, in their order; that of a blank text is blank.
 
         The keyword arguments hold for all texts; a `Request` has its own. `num_best` asks for alternatives,
-        `prefixes` for translations that begin so. The guard tries again what looks wrong. `search` are
-        options of that section of docs/options.md, such as `beam_size=1` or `kind="sample"`. `on_progress`
-        is told how many texts are done.
+        `prefixes` for translations that begin so. The guard tries again what looks wrong. `glossary` says how
+        terms are translated: a `Glossary`, or a mapping of terms to translations. `search` are options of
+        that section of docs/options.md, such as `beam_size=1` or `kind="sample"`. `on_progress` is told how
+        many texts are done.
         """
         if isinstance(texts, str) or isinstance(prefixes, str):
             raise TypeError("translate() takes a list of texts; put the one text into brackets")
         if prefixes is not None and len(prefixes) != len(texts):
             raise ConfigError(f"{len(texts)} texts and {len(prefixes)} prefixes; give one for each text")
-        requests = list(_requests(texts, num_best, guard, parse("search", search)))
+        requests = list(_requests(texts, num_best, guard, parse("search", search), _glossary(glossary)))
         if prefixes is not None:
             requests = [replace(one, prefix=prefix) for one, prefix in zip(requests, prefixes, strict=True)]
         return list(self._run(iter(requests), on_progress))
@@ -131,12 +136,13 @@ class Translator:
         *,
         num_best: int = 1,
         guard: bool = True,
+        glossary: Terms | None = None,
         **search: Unpack[SearchArguments],
     ) -> Iterator[Translation]:
         """Yield one translation for each text, in their order, however many there are; see `translate`."""
         if isinstance(texts, str):
             raise TypeError("stream() takes many texts; put the one text into brackets")
-        return self._run(_requests(texts, num_best, guard, parse("search", search)))
+        return self._run(_requests(texts, num_best, guard, parse("search", search), _glossary(glossary)))
 
     def _run(
         self, requests: Iterator[Request], on_progress: Callable[[int], None] | None = None
@@ -238,16 +244,24 @@ def search_job(searcher: Searcher, job: Job) -> list[Found]:
 
 
 def _requests(
-    texts: Iterable[str | Features | Request], num_best: int, guard: bool, search: Search
+    texts: Iterable[str | Features | Request],
+    num_best: int,
+    guard: bool,
+    search: Search,
+    glossary: Glossary | None,
 ) -> Iterator[Request]:
     for number, text in enumerate(texts, 1):
         if isinstance(text, Request):
             yield text
             continue
         try:
-            yield Request.of(text, num_best=num_best, search=search, guard=guard)
+            yield Request.of(text, num_best=num_best, search=search, guard=guard, glossary=glossary)
         except (TypeError, SourceError) as error:
             raise type(error)(f"text {number}: {error}") from None
+
+
+def _glossary(terms: Terms | None) -> Glossary | None:
+    return terms if terms is None or isinstance(terms, Glossary) else Glossary.of(terms)
 
 
 def _num_running(pool: Pool[Job, list[Found]]) -> int:

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.responses import Response, StreamingResponse
 
 from regard.design import design
-from regard.errors import ConfigError
+from regard.errors import ConfigError, CorpusError
 from regard.loaded import Loaded
 from regard.options.parse import parse
 from regard.options.search import BeamOptions
@@ -19,6 +20,7 @@ from regard.server.languages import name_of
 from regard.server.reply import plain_error
 from regard.server.service import AUTO, Answer, Asked, Caller, Service
 from regard.server.workers import TraceForm
+from regard.terms.glossary import Glossary
 from regard.trace.document import Intervention
 from regard.trace.make import TraceArguments
 
@@ -79,6 +81,12 @@ class TranslateFields(Languaged):
 
     text: str | list[str] = Field(examples=["Je suis étudiant."])
     num_best: int = Field(1, ge=1, le=11, description="the translation and alternatives to it")
+    glossary: dict[str, str | list[str]] = Field(
+        {},
+        max_length=1000,
+        description="terms, each with its translation or several forms of it; -form forbids one",
+        examples=[{"étudiant": "pupil"}],
+    )
 
 
 class StreamFields(Languaged):
@@ -109,7 +117,13 @@ async def translate(service: Service, fields: Fields, caller: Caller) -> Any:
     """Answer `POST /api/v1/translate`."""
     body = _valid(TranslateFields, fields)
     texts = [body.text] if isinstance(body.text, str) else body.text
-    answers = await service.translate(texts, body.asked(body.num_best), caller)
+    asked = body.asked(body.num_best)
+    if body.glossary:
+        try:
+            asked = replace(asked, glossary=Glossary.of(body.glossary))
+        except CorpusError as error:
+            raise ApiError(400, str(error)) from None
+    answers = await service.translate(texts, asked, caller)
     return {"translations": [_shown(answer) for answer in answers]}
 
 

@@ -1,0 +1,1 @@
+"""Glossaries and translation memories: what a translator brings along."""
