@@ -14,6 +14,7 @@ import pytest
 from serving import serving
 
 import regard
+from regard.cli import run
 from regard.errors import ConfigError
 from regard.loaded import Loaded
 from regard.trace.document import HeadOff, LookSo, MaskOff, PositionsOff
@@ -575,3 +576,24 @@ def test_steps_and_changes_are_fast(open_page):
     drag(shown, "European", "économique")
     wait_for_change(shown)
     assert time.monotonic() - begun < 10
+
+
+@pytest.fixture(scope="module")
+def one_file(tmp_path_factory):
+    """The page as one file with models and an engine in it."""
+    path = tmp_path_factory.mktemp("file") / "translator.html"
+    assert run(["page", *MODELS, "--out", str(path)]) == 0
+    return path
+
+
+@pytest.mark.parametrize(
+    "without", ["delete window.Worker", "Object.defineProperty(window, 'localStorage', {get() { throw 1; }})"]
+)
+def test_a_file_works_without_workers_and_without_storage(browser, one_file, without):
+    context = browser.new_context(offline=True)
+    context.add_init_script(without)
+    shown = context.new_page()
+    shown.goto(f"{one_file.as_uri()}#{link(text='Le chat dort <img src=x onerror=window.ran=1>.')}")
+    shown.wait_for_selector(".viewer:not(.beside) .target .chip", timeout=60_000)
+    assert "cat" in " ".join(said(shown)).lower() and shown.evaluate("window.ran === undefined")
+    context.close()

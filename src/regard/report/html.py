@@ -17,14 +17,24 @@ from regard.text.words import words
 _LONG_NAME, _LONG_WORDS = 30, 16  # characters
 
 
-def frame(title: str, head: str, body: str, language: str = "en", scripts: Sequence[str] = ()) -> str:
+def frame(
+    title: str,
+    head: str,
+    body: str,
+    language: str = "en",
+    scripts: Sequence[str] = (),
+    *,
+    has_worker: bool = False,
+) -> str:
     """Return a page that can call no other site and run no script but those given, and what they import.
 
     `scripts` are the contents of the script elements in `body`; the policy names each by its hash, so a
-    browser runs no other that stands in the page. Modules are imported as data: URLs.
+    browser runs no other that stands in the page. Modules are imported as data: URLs. A worker, if there is
+    one, is started from a blob: URL.
     """
     hashes = [f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts]
     allowed = f"script-src {' '.join(hashes)} data:; " if scripts else ""
+    allowed += "worker-src blob:; " if has_worker else ""
     policy = f"default-src 'none'; {allowed}style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     return f"""<!DOCTYPE html>
 <html lang="{language}">

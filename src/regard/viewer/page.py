@@ -3,7 +3,9 @@
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Sequence
+from graphlib import TopologicalSorter
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -22,6 +24,9 @@ _START = """
 import { start } from "#app/main";
 start();
 """
+_IMPORT = re.compile(r"^import .*$", re.MULTILINE)
+_IMPORTED = re.compile(r'from "#engine/(\w+)"')
+_EXPORT = re.compile(r"^export ", re.MULTILINE)
 # What could end a script element or, in old parsers of JavaScript, a line.
 _ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
 
@@ -89,6 +94,38 @@ def served_page(lessons: str | None = None) -> tuple[str, str]:
     return html, _POLICY.format(hashes=hashes)
 
 
+def live_page(models: Sequence[tuple[dict[str, Any], bytes]], lessons: str | None = None) -> str:
+    """Return a page that translates by itself, with an engine in it; of each model its facts and its file."""
+    strings = {language: _strings(language) for language in _LANGUAGES}
+    modules = json.dumps({"imports": _modules() | _modules("engine")})
+    facts = json.dumps([one for one, _ in models], ensure_ascii=False)
+    weights = "\n".join(
+        f'<script type="text/plain" id="model-{place}">{base64.b64encode(data).decode()}</script>'
+        for place, (_, data) in enumerate(models)
+    )
+    body = f"""<body>
+<div id="app"></div>
+<noscript>{_NO_SCRIPTS}</noscript>
+<script type="application/json" id="strings">{_inert(json.dumps(strings, ensure_ascii=False))}</script>
+<script type="application/json" id="lessons">{_inert(lessons or _read("lessons.json"))}</script>
+<script type="application/json" id="models">{_inert(facts)}</script>
+<script type="application/json" id="engine">{_inert(json.dumps(_engine()))}</script>
+{weights}
+<script type="importmap">{modules}</script>
+<script type="module">{_START}</script>
+</body>"""
+    style = f'<link rel="icon" href="data:,">\n<style>\n{_read("style.css")}</style>'
+    return frame("regard", style, body, scripts=[modules, _START], has_worker=True)
+
+
+def _engine() -> str:
+    """Return the modules of the engine as one script for a worker, where no import map holds."""
+    sources = {name: _read(f"engine/{name}.js") for name in _names("engine")}
+    needs = {name: set(_IMPORTED.findall(source)) for name, source in sources.items()}
+    joined = "\n".join(sources[name] for name in TopologicalSorter(needs).static_order())
+    return f"(() => {{\n{_EXPORT.sub('', _IMPORT.sub('', joined))}\nlisten(self);\n}})();"
+
+
 def static_files() -> dict[str, tuple[bytes, str]]:
     """Return what the served page asks for: the contents and media type of each path."""
     paths = ["style.css", *(f"app/{name}.js" for name in _names())]
@@ -104,15 +141,16 @@ def _strings(language: Literal["en", "ko"]) -> dict[str, str]:
     return strings | flags
 
 
-def _modules() -> dict[str, str]:
+def _modules(folder: str = "app") -> dict[str, str]:
     """Return each of our modules by the name under which the others import it."""
-    packed = {name: base64.b64encode(_read(f"app/{name}.js").encode()).decode() for name in _names()}
-    return {f"#app/{name}": f"data:text/javascript;base64,{data}" for name, data in packed.items()}
+    names = _names(folder)
+    packed = {name: base64.b64encode(_read(f"{folder}/{name}.js").encode()).decode() for name in names}
+    return {f"#{folder}/{name}": f"data:text/javascript;base64,{data}" for name, data in packed.items()}
 
 
-def _names() -> list[str]:
-    """Return the names of our modules."""
-    folder = files("regard.viewer") / "static" / "app"
+def _names(of: str = "app") -> list[str]:
+    """Return the names of our modules in a folder."""
+    folder = files("regard.viewer") / "static" / of
     return sorted(one.name.removesuffix(".js") for one in folder.iterdir() if one.name.endswith(".js"))
 
 

@@ -6,6 +6,7 @@ const UNSEEN = 65535;
 
 /** Numbers in row-major order and their shape. */
 export async function unpack(array) {
+  if (array.values instanceof Float32Array) return array; // of the engine in this page
   const { dtype, shape, scale } = array;
   const count = shape.reduce((product, size) => product * size, 1);
   if (!(dtype in SIZES) || !(count >= 0 && count <= MAX_VALUES)) throw new Error(`array ${dtype} ${shape}`);

@@ -4,7 +4,6 @@ import { h, morph, printable } from "#app/dom";
 import { t } from "#app/i18n";
 import { memory } from "#app/store";
 import { mount } from "#app/viewer";
-import { served } from "#app/source";
 import { names, unitOf, units } from "#app/views";
 import { focus, looks, moved } from "#app/gaze";
 import { differing } from "#app/differ";
@@ -18,8 +17,7 @@ const FIRST = { model: "fr-en-rnn", text: "L'accord sur la zone économique euro
 const PAUSE = 400; // milliseconds after the last letter
 const SETTLED = 250; // milliseconds after the last key that moves a weight
 
-export async function start({ app, main, asked, remember }) {
-  const source = served();
+export async function start({ app, main, asked, remember, source }) {
   const models = await source.models();
   const known = (name) => models.find((model) => model.name === name);
   const state = { text: "", model: "", changes: [], compare: false, part: 0, lesson: null, busy: false, error: null, giving: false };
@@ -78,7 +76,7 @@ export async function start({ app, main, asked, remember }) {
       live.change({ type: "prefix", text: (head + (joins ? text.replace(/^ /, "") : text)).trimStart() }, step);
     },
     give: () => ((state.giving = !state.giving), draw(), document.querySelector(".giving textarea")?.focus()),
-    saving: () => saving({ file: (form) => source.file(request(), form), say: (what) => say(what.message ? reason(what) : what) }),
+    saving: () => saving({ forms: source.forms, file: (form) => source.file(request(), form), say: (what) => say(what.message ? reason(what) : what) }),
   };
 
   const reason = (error) => (t(error.message) === error.message ? printable(error.message) : t(error.message));
@@ -148,6 +146,13 @@ export async function start({ app, main, asked, remember }) {
       state: { ...view, playing: false, edit: null, marks: null, ...(step === null ? {} : { step }) },
     });
     if (!viewer.store) return;
+    entry.effects?.().then((effects) => {
+      entry.trace.effects = effects;
+      delete entry.effects;
+      if (now[0] !== entry || !viewer?.store) return;
+      viewer.trace.effects = effects;
+      viewer.redraw();
+    }, () => {}); // dropped, since something else was asked
     const marks = used().length ? differing(wordsOf(entry), wordsOf(old)) : null;
     viewer.act.set({ marks });
     viewer.store.listen(() => (remember(), follow(), draw()));
@@ -179,7 +184,7 @@ export async function start({ app, main, asked, remember }) {
   function draw() {
     if (used().length) memory.set("moved", "yes");
     morph(places.ask.firstChild ?? places.ask.appendChild(h("form")), question({ state, models, model: known(state.model), without: partner(), on }));
-    morph(places.note.firstChild ?? places.note.appendChild(h("div")), remarks({ state, before, viewer, model: known(state.model), on }));
+    morph(places.note.firstChild ?? places.note.appendChild(h("div")), remarks({ state, before, viewer, model: known(state.model), note: source.note, on }));
     morph(places.changes.firstChild ?? places.changes.appendChild(h("section")), changes.draw({ state, before, now, twin, language: known(state.model)?.target, on }));
     morph(places.lesson.firstChild ?? places.lesson.appendChild(h("section")), drawLesson());
   }

@@ -6,6 +6,7 @@ import { createStore, memory } from "#app/store";
 import { setStrings, setLanguage, languages, t } from "#app/i18n";
 import { mount } from "#app/viewer";
 import { setLessons } from "#app/lessons";
+import { inside, served } from "#app/source";
 import * as live from "#app/live";
 import * as hash from "#app/hash";
 import * as keys from "#app/keys";
@@ -98,8 +99,9 @@ export async function start() {
     const state = hash.stateOf(asked, 0);
     const open = asked.get("open");
     if (open !== null) state.open = open.split(",").filter(Boolean);
+    const source = document.getElementById("models") ? inside(json("models")) : served();
     try {
-      desk = await live.start({ app, main, asked: { params: asked, state }, remember });
+      desk = await live.start({ app, main, asked: { params: asked, state }, remember, source });
     } catch (error) {
       main.append(h("p", { class: "panel refusal", role: "alert" }, t("reason.gone")));
       throw error;

@@ -87,7 +87,7 @@ function reference(model, on) {
 }
 
 /** What went wrong, which sentence of several is shown, and hints. */
-export function remarks({ state, before, viewer, model, on }) {
+export function remarks({ state, before, viewer, model, note, on }) {
   const several = before?.length > 1;
   return h(
     "div",
@@ -114,6 +114,7 @@ export function remarks({ state, before, viewer, model, on }) {
     viewer?.store && !state.changes.length && !memory.get("moved") && viewer.trace.attentions.cross
       ? h("p", { class: "first-hint" }, t("first_hint"))
       : null,
+    note ? h("p", { class: "hint" }, t(note)) : null,
     viewer?.trace?.attentions.decoder ? h("p", { class: "hint" }, t("transformer.hint")) : null,
   );
 }

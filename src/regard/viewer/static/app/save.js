@@ -6,7 +6,7 @@ import { t } from "#app/i18n";
 const FORMS = ["svg", "png", "html", "csv", "json"];
 
 /** The list of forms; `file(form)` gives the contents, `say` is told what happened. */
-export function saving({ file, say }) {
+export function saving({ file, say, forms = FORMS }) {
   return h(
     "label",
     { class: "save" },
@@ -15,7 +15,7 @@ export function saving({ file, say }) {
       "select",
       { onchange: (event) => save(event.currentTarget, file, say), "aria-label": t("save") },
       h("option", { value: "" }, "…"),
-      FORMS.map((form) => h("option", { value: form }, form.toUpperCase())),
+      forms.map((form) => h("option", { value: form }, form.toUpperCase())),
       h("option", { value: "link" }, t("save.link")),
     ),
   );

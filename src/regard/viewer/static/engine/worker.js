@@ -1,0 +1,29 @@
+// The engine as a page asks it, in a worker or, where there is none, in the page itself. Messages have an id and a kind.
+
+import { answer, openModel, saved } from "#engine/model";
+
+const opened = new Map(); // models by name, each opened when it is first asked
+const pending = new Map(); // effects to come, by the id of the trace they belong to
+
+/** Answer one message: `model` brings a file, `trace` and `file` ask it, `effects` are those of a trace, `cancel` drops them. */
+export async function serve({ id, kind, name, data, facts, request, of }) {
+  if (kind === "model") return void opened.set(name, openModel(Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0)), facts));
+  if (kind === "cancel") return void pending.delete(of);
+  if (kind === "effects") return pending.get(of)?.(() => !pending.has(of)) ?? null;
+  const model = await opened.get(name);
+  if (kind === "file") return saved(model, request);
+  const { entry, effects } = await answer(model, request);
+  pending.set(id, effects);
+  return entry;
+}
+
+/** Answer the messages of the page that started this worker. */
+export function listen(scope) {
+  scope.onmessage = async ({ data }) => {
+    try {
+      scope.postMessage({ id: data.id, value: await serve(data) });
+    } catch (error) {
+      scope.postMessage({ id: data.id, error: error.message });
+    }
+  };
+}
