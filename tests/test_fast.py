@@ -16,6 +16,7 @@ from regard import engines
 from regard.alignment.reading import Reading
 from regard.engines import NUMPY, Compute
 from regard.errors import ConfigError
+from regard.fast import searcher
 from regard.fast.convert import convert
 from regard.fast.searcher import FastSearcher, Library
 from regard.loaded import Loaded
@@ -166,13 +167,39 @@ def test_what_ctranslate2_cannot_do_goes_to_numpy(both, options):
     assert [one.margin for one in theirs] == [one.margin for one in ours]
 
 
-def test_many_sentences_are_searched_greedily_in_one_batch(both):
+class Refusing:
+    """An engine that cannot be used."""
+
+    max_tokens = None
+
+    def start(self, batch, probe=None):
+        raise AssertionError("NumPy was asked")
+
+
+@pytest.mark.parametrize("max_logits", [1, searcher._MAX_LOGITS], ids=["one at a time", "as usual"])
+def test_many_sentences_are_searched_greedily_in_batches_with_numpys_margins(both, max_logits, monkeypatch):
+    monkeypatch.setattr(searcher, "_MAX_LOGITS", max_logits)
+    fast, slow, texts = both
+    asked, options = queries(fast, (texts * 20)[:20]), BeamOptions(beam_size=1)
+    together = fast.searcher.watched_by(Refusing()).search(asked, options)
+    for one, other in zip(together, slow.searcher.search(asked, options), strict=True):
+        first, second = one.hypotheses[0], other.hypotheses[0]
+        assert (first.ids, first.complete) == (second.ids, second.complete)
+        assert one.margin == pytest.approx(other.margin, abs=1e-4)
+        np.testing.assert_allclose(first.log_probs, second.log_probs, atol=1e-4)
+        np.testing.assert_allclose(first.attention_TS, second.attention_TS, atol=1e-5)
+    alone = [fast.searcher.search([query], options)[0] for query in asked[: len(texts)]]
+    assert [one.hypotheses[0].ids for one in alone] == [
+        one.hypotheses[0].ids for one in together[: len(texts)]
+    ]
+
+
+def test_batches_of_a_large_vocabulary_are_searched_by_numpy(both, monkeypatch):
+    monkeypatch.setattr(searcher, "_MAX_VOCAB", 10)
     fast, _, texts = both
-    asked, options = queries(fast, (texts * 20)[:48]), BeamOptions(beam_size=1)
-    together = fast.searcher.search(asked, options)
-    assert all(one.margin is not None for one in together)
-    few = fast.searcher.search(asked[:8], options)
-    assert [one.hypotheses[0].ids for one in few] == [one.hypotheses[0].ids for one in together[:8]]
+    asked, options = queries(fast, (texts * 20)[:20]), BeamOptions(beam_size=1)
+    with pytest.raises(AssertionError, match="NumPy was asked"):
+        fast.searcher.watched_by(Refusing()).search(asked, options)
 
 
 def test_prefixes_and_given_translations_go_to_numpy(both):

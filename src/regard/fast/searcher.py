@@ -1,7 +1,8 @@
 """`FastSearcher`: greedy and beam search by CTranslate2, with the results of our own search.
 
 Every sentence is a batch of its own, one for each core at a time: so its result does not depend on others. In
-larger batches CTranslate2 4.8 gives wrong attention with a beam, and int8 rounds differently.
+larger batches CTranslate2 4.8 gives wrong attention with a beam, and int8 rounds differently. Only greedy
+search in float32 has batches: from the logits of each step we know by which margin every piece was chosen.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ from regard.contract import Engine, Source, num_source_tokens
 from regard.fast.convert import Converted
 from regard.options.search import BeamOptions
 from regard.parallel import num_cores
+from regard.search.scores import best_two, log_normaliser
 from regard.search.searcher import Query, Row, Search, StepSearcher, is_greedy
 from regard.search.task import Found, Hypothesis, length_factor
 from regard.vocabulary import BOS, EOS, PAD
@@ -28,8 +30,15 @@ _PATIENCE = 2
 `beam_size` and none that is open scores above the worst. That is sooner, but for about one sentence in a
 thousand."""
 
-_MANY = 48
-"""From so many sentences on, greedy search in one batch of NumPy takes less time than one by one here."""
+_MANY = 16
+"""From so many sentences on, greedy search in float32 has batches; fewer are searched one by one."""
+
+_BATCH_SIZE = 32
+_MAX_VOCAB = 16_000
+"""With more pieces, batches are searched by NumPy, which does not keep the logits of all steps."""
+
+_MAX_LOGITS = 1 << 25
+"""The most logits that may be kept at once: 128 MB, if every translation were as long as it may be."""
 
 _END = str(EOS)
 _NEVER_SAID = {str(PAD), str(BOS)}
@@ -103,10 +112,15 @@ class FastSearcher:
 
     def _knows(self, options: BeamOptions, num_queries: int) -> bool:
         """Tell whether CTranslate2 can search so, and sooner: its own penalties and rules are others."""
-        if is_greedy(options) and num_queries >= _MANY and self.library.precision == "float32":
+        vocab_size = self.steps.target.vocab_size
+        if is_greedy(options) and self._has_batches(num_queries) and vocab_size > _MAX_VOCAB:
             return False
-        wide = 2 * _PATIENCE * options.beam_size > self.steps.target.vocab_size
+        wide = 2 * _PATIENCE * options.beam_size > vocab_size
         return not (options.coverage_penalty or options.diversity or options.no_repeat_ngram or wide)
+
+    def _has_batches(self, num_queries: int) -> bool:
+        """Tell whether so many sentences are searched greedily in batches."""
+        return num_queries >= _MANY and self.library.precision == "float32"
 
     def _limit(self, query: Query, options: BeamOptions) -> int:
         """Return the most ids that a translation may have, `</s>` counted; 0 for what NumPy searches."""
@@ -118,11 +132,13 @@ class FastSearcher:
         is_plain = query.prefix is None and query.terms is None
         return limit if is_plain and fits else 0
 
-    def _translated(self, queries: Sequence[Query], limits: dict[int, int], **asked: Any) -> list[Any]:
+    def _translated(
+        self, queries: Sequence[Query], limits: dict[int, int], batch_size: int = 1, **asked: Any
+    ) -> list[Any]:
         return list(
             self.library.open().translate_batch(
                 [_tokens(queries[n].source) for n in limits],
-                max_batch_size=1,
+                max_batch_size=batch_size,
                 max_input_length=0,
                 max_decoding_length=max(limits.values()),
                 min_decoding_length=0,
@@ -137,6 +153,8 @@ class FastSearcher:
         self, queries: Sequence[Query], limits: dict[int, int], options: BeamOptions, num_best: int
     ) -> dict[int, Found]:
         """Return what greedy search finds, except where it is cut or says what is never said."""
+        if self._has_batches(len(queries)):
+            return self._greedy_in_batches(queries, limits, options)
         log_probs: list[list[float]] = [[] for _ in limits]
 
         def keep(step: Any) -> bool:
@@ -147,10 +165,31 @@ class FastSearcher:
         results = self._translated(queries, limits, beam_size=1, return_scores=True, callback=keep)
         for (n, limit), result, told in zip(limits.items(), results, log_probs, strict=True):
             (tokens,), (attention,) = result.hypotheses, result.attention
-            if tokens and tokens[-1] == _END and len(tokens) <= limit and not _NEVER_SAID & {*tokens}:
+            if _is_whole(tokens, limit):
                 hypothesis = _hypothesis(tokens, told, attention, options)
                 if math.isfinite(hypothesis.log_prob):
                     found[n] = Found((hypothesis,), None)
+        return found
+
+    def _greedy_in_batches(
+        self, queries: Sequence[Query], limits: dict[int, int], options: BeamOptions
+    ) -> dict[int, Found]:
+        """Return the same with margins: a sentence in doubt is searched again alone, as with NumPy."""
+        found = {}
+        size = max(1, _MAX_LOGITS // (self.steps.target.vocab_size * max(limits.values())))
+        for first in range(0, len(limits), size):
+            some = dict(list(limits.items())[first : first + size])
+            results = self._translated(queries, some, _BATCH_SIZE, beam_size=1, return_logits_vocab=True)
+            for (n, limit), result in zip(some.items(), results, strict=True):
+                (tokens,), (attention,) = result.hypotheses, result.attention
+                if not _is_whole(tokens, limit):
+                    continue
+                logits_TV = np.stack([np.asarray(one) for one in result.logits[0]])
+                ids_T, gap_T = best_two(logits_TV, first=0)
+                log_prob_T = logits_TV[np.arange(len(ids_T)), ids_T] - log_normaliser(logits_TV)
+                hypothesis = _hypothesis(tokens, log_prob_T.tolist(), attention, options)
+                if math.isfinite(hypothesis.log_prob):
+                    found[n] = Found((hypothesis,), float(gap_T.min()))
         return found
 
     def _beam(
@@ -222,6 +261,11 @@ def _is_sure(finished: Sequence[_Finished], options: BeamOptions, num_best: int)
         if open_log_prob / factor <= scores[options.beam_size - 1]:
             return False
     return True
+
+
+def _is_whole(tokens: Sequence[str], limit: int) -> bool:
+    """Tell whether a translation ends within its limit, and says nothing that is never said."""
+    return tokens[-1:] == [_END] and len(tokens) <= limit and not _NEVER_SAID & {*tokens}
 
 
 def _score(log_prob: float, tokens: Sequence[str], options: BeamOptions) -> float:
