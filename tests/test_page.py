@@ -257,6 +257,44 @@ def test_a_reload_loses_nothing_even_before_the_answer(open_page):
     assert said(shown)[4] == "new"
 
 
+def test_a_change_is_undone_by_key(open_page):
+    shown = open_page(link())
+    first = said(shown)
+    drag(shown, "European", "économique")
+    wait_for_change(shown)
+    assert said(shown) != first
+    shown.keyboard.press("Control+z")
+    shown.wait_for_selector(".changes .now", state="detached")
+    settled(shown)
+    assert said(shown) == first
+
+
+def test_what_the_picture_lacks_is_said(open_page):
+    shown = open_page(link("fr-en-fixed"))
+    (whole,) = regard.load("fr-en-fixed").translate([TEXT])
+    assert "around" in whole.flags and whole.text in shown.inner_text(".around")
+    shown = open_page(link(text="Bonjour. " * 100))
+    assert "600" in shown.inner_text(".too-long")
+
+
+@pytest.mark.parametrize("changes", ["[x", '[{"type":"zzz"}]', "5", "[null]"])
+def test_a_link_that_is_damaged_shows_the_rest_and_says_so(open_page, changes):
+    shown = open_page(link(iv=changes))
+    assert "link" in shown.inner_text(".asked .error")
+    assert " ".join(said(shown)).startswith("The agreement")
+
+
+def test_a_task_is_done_by_the_right_word_and_no_other(open_page, tracers):
+    weights = tracers["fr-en-rnn"].traces("Je suis étudiant.")[0].heat_map(by="words").values_TS
+    shown = open_page("lesson=3")
+    for word in ("I'm", "a", "student"):
+        current = shown.locator(".viewer:not(.beside) .target .chip[aria-current]")
+        assert current.locator(".text").inner_text() == word
+        assert shown.locator(".task.done").count() == (word == "student")
+        shown.keyboard.press("]")
+    assert int(np.argmax(weights[:, 2])) == 2  # no word looks more at it
+
+
 def test_a_given_translation_is_read_word_by_word(open_page, tracers):
     given = "The European economic agreement was signed."
     shown = open_page(link())
@@ -400,8 +438,8 @@ def solve(shown, lesson):
                 ".asking textarea",
                 "Le chat noir de ma voisine dort toute la journée sur le vieux canapé rouge.",
             )
-        case 3:
-            for _ in range(3):
+        case 3:  # "student" of "I'm a student."
+            for _ in range(2):
                 shown.keyboard.press("]")
         case 4:
             shown.fill(".dictionary input[type=text]", "2017")

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from regard.engines import Engine, Precision
     from regard.evaluation.document import Evaluation
     from regard.evaluation.run import EvaluationOptions
-    from regard.terms.glossary import Glossary
     from regard.trace.make import TraceArguments
     from regard.trace.views import Trace
     from regard.training.finish import Trained
@@ -31,7 +30,6 @@ __all__ = [
     "Alignment",
     "Evaluation",
     "Features",
-    "Glossary",
     "RegardError",
     "Request",
     "Trace",
@@ -49,7 +47,6 @@ _CLASSES = {
     "Alignment": "regard.alignment.attention",
     "Evaluation": "regard.evaluation.document",
     "Features": "regard.contract",
-    "Glossary": "regard.terms.glossary",
     "Request": "regard.translate.request",
     "Trace": "regard.trace.views",
     "Trained": "regard.training.finish",

@@ -26,7 +26,7 @@ from regard.translate.request import Request, SearchArguments
 from regard.translate.result import Translation
 
 Work = Callable[[Job], list[Found]]
-Terms = Glossary | Mapping[str, str | Sequence[str]]
+Terms = Glossary | Mapping[str, str | Sequence[str]] | str | Path
 """A glossary, or terms with their translation or several forms of it."""
 
 
@@ -117,7 +117,7 @@ class Translator:
 
         The keyword arguments hold for all texts; a `Request` has its own. `num_best` asks for alternatives,
         `prefixes` for translations that begin so. The guard tries again what looks wrong. `glossary` says how
-        terms are translated: a `Glossary`, or a mapping of terms to translations. `search` are options of
+        terms are translated: a mapping of terms to translations, or a file. `search` are options of
         that section of docs/options.md, such as `beam_size=1` or `kind="sample"`. `on_progress` is told how
         many texts are done.
         """
@@ -261,6 +261,9 @@ def _requests(
 
 
 def _glossary(terms: Terms | None) -> Glossary | None:
+    """Return the glossary of a mapping or of a file."""
+    if isinstance(terms, str | Path):
+        return Glossary.read(terms)
     return terms if terms is None or isinstance(terms, Glossary) else Glossary.of(terms)
 
 

@@ -50,6 +50,7 @@ class Check(_Part):
     unchanged: bool | None = None
     open: str | None = None
     compare: bool | None = None
+    looks_at: str | None = None
     at: int | Literal["last"] | None = None
     micro: int | None = None
     view: Literal["alignment", "cross", "encoder", "decoder"] | None = None

@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from starlette.responses import Response, StreamingResponse
@@ -109,7 +109,9 @@ class TraceFields(Languaged):
     raw: bool = Field(False, description="the plain search of the whole text")
     effects: bool = Field(False, description="what each source word does")
     gates: bool = Field(False, description="the gates of recurrent cells")
-    interventions: list[Intervention] = Field([], max_length=200, description="changes of the running model")
+    interventions: list[Annotated[Intervention, Field(discriminator="type")]] = Field(
+        [], max_length=200, description="changes of the running model"
+    )
     form: TraceForm = Field("json", description="JSON, or a file; page: JSON with the cards of the mechanics")
 
 

@@ -4,6 +4,9 @@ import { h, printable } from "#app/dom";
 import { currentLanguage, t, fixed, percent } from "#app/i18n";
 import { differing } from "#app/differ";
 
+/** The kinds of changes that a link may ask for. */
+export const TYPES = new Set(["look", "prefix", "force", "head_off", "positions_off", "mask_off"]);
+
 /** Whether two changes are of the same thing. */
 export function same(one, other) {
   const keys = ["type", "step", "layer", "head", "kind"];

@@ -14,6 +14,7 @@ const KEYS = [
   [[",", "."], "help.micro"],
   [["e"], "help.edit"],
   [["c"], "help.compare"],
+  [["Ctrl+Z"], "help.undo"],
   [["←", "↑", "→", "↓"], "help.walk"],
   [["Enter", "Esc"], "help.pin"],
   [["d"], "help.theme"],

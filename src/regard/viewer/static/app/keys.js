@@ -21,11 +21,14 @@ const LETTERS = {
 export function listen(app) {
   document.addEventListener("keydown", (event) => {
     const { target } = event;
+    if (isUndo(event) && !target.closest?.(FIELDS) && app.undo()) return event.preventDefault();
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || target.closest?.("dialog")) return;
     if (target.closest?.(FIELDS)) return;
     if (pressed(event, app)) event.preventDefault();
   });
 }
+
+const isUndo = (event) => (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key === "z";
 
 function pressed(event, app) {
   const { key, target } = event;

@@ -33,6 +33,7 @@ const CHECKS = {
   unchanged: (facts) => facts.changes?.length === 0,
   open: (facts, wanted) => facts.open?.includes(wanted),
   compare: (facts, wanted) => facts.compare === wanted,
+  looks_at: (facts, wanted) => facts.looks_at === wanted,
   at: (facts, wanted) => facts.at === (wanted === "last" ? facts.last : wanted),
   micro: (facts, wanted) => facts.micro === wanted,
   view: (facts, wanted) => facts.view === wanted,

@@ -4,7 +4,7 @@ import { h, morph, printable } from "#app/dom";
 import { t } from "#app/i18n";
 import { memory } from "#app/store";
 import { mount } from "#app/viewer";
-import { names, unitOf, units } from "#app/views";
+import { heaviest, names, ribbons, unitOf, units } from "#app/views";
 import { focus, looks, moved } from "#app/gaze";
 import { differing } from "#app/differ";
 import { MAX_TEXT, question, remarks } from "#app/question";
@@ -182,6 +182,7 @@ export async function start({ app, main, asked, remember, source }) {
 
   const on = { set, submit, typed, choose, given };
   function draw() {
+    main.classList.toggle("busy", state.busy);
     if (used().length) memory.set("moved", "yes");
     morph(places.ask.firstChild ?? places.ask.appendChild(h("form")), question({ state, models, model: known(state.model), without: partner(), on }));
     morph(places.note.firstChild ?? places.note.appendChild(h("div")), remarks({ state, before, viewer, model: known(state.model), note: source.note, on }));
@@ -209,6 +210,7 @@ export async function start({ app, main, asked, remember, source }) {
       open: view.open,
       compare: state.compare && Boolean(twin),
       at: act_at(),
+      looks_at: lookedAt(),
       last: viewer.act.stops().length - 1,
       micro: view.micro,
       view: view.view,
@@ -216,6 +218,12 @@ export async function start({ app, main, asked, remember, source }) {
       model: state.model,
       pinned: view.pin !== null,
     };
+  }
+  /** The source word with most of the current step's weight. */
+  function lookedAt() {
+    const view = { ...viewer.store.state, by: "words" };
+    const [heaviestPlace] = heaviest(ribbons(viewer.trace, view), 0.1);
+    return names(viewer.trace.source, "words")[heaviestPlace];
   }
   const act_at = () => viewer.act.stops().findLastIndex((step) => step <= viewer.store.state.step);
 
@@ -244,6 +252,7 @@ export async function start({ app, main, asked, remember, source }) {
   function submit() {
     clearTimeout(typing);
     if (state.text.trim()) renew();
+    else say(t("ask.empty"));
   }
   function set(changes) {
     Object.assign(state, changes);
@@ -266,15 +275,18 @@ export async function start({ app, main, asked, remember, source }) {
     if (params.get("lesson") && number !== state.lesson && lessons.LESSONS[number] && !params.get("s")) return open(number);
     state.lesson = params.get("lesson") && lessons.LESSONS[number] ? number : null;
     const model = known(params.get("m")) ? params.get("m") : known(FIRST.model) ? FIRST.model : models[0].name;
-    const text = params.get("s") ?? (known(model).source === "fr" ? FIRST.text : lessons.exampleOf(known(model).source));
+    const text = params.get("s")?.trim() || (known(model).source === "fr" ? FIRST.text : lessons.exampleOf(known(model).source));
     let wanted = [];
+    let broken = false;
     try {
-      wanted = JSON.parse(params.get("iv") ?? "[]").filter((one) => typeof one?.type === "string");
+      wanted = JSON.parse(params.get("iv") ?? "[]");
+      broken = !wanted.every((one) => changes.TYPES.has(one?.type));
     } catch {
-      state.error = t("reason.link");
+      broken = true;
     }
+    if (broken) wanted = [];
     Object.assign(state, { model, text: text.slice(0, MAX_TEXT), changes: wanted, compare: params.get("c") === "1", part: Number(params.get("part") ?? 1) - 1 || 0 });
-    return renew(asked.state.step ?? null);
+    return renew(asked.state.step ?? null).then(() => broken && say(t("reason.link")));
   }
 
   const params = () => {
@@ -298,6 +310,12 @@ export async function start({ app, main, asked, remember, source }) {
     read,
     draw,
     lesson: (number) => open(number),
+    /** Take back the last change; false if there is none. */
+    undo() {
+      if (!state.changes.length) return false;
+      set({ changes: state.changes.slice(0, -1) });
+      return true;
+    },
     toggleCompare: () => partner() && set({ compare: !state.compare }),
   };
 }

@@ -45,6 +45,7 @@ export async function start() {
     store,
     active: () => desk?.viewer ?? (viewers[used]?.store ? viewers[used] : viewers.find((viewer) => viewer.store)),
     compare: () => desk?.toggleCompare(),
+    undo: () => desk?.undo() ?? false,
     nextTheme() {
       const theme = THEMES[(THEMES.indexOf(store.state.theme) + 1) % THEMES.length];
       memory.set("theme", theme);

@@ -46,10 +46,10 @@ export function draw({ trace, state, act, id }) {
   const root = Math.sqrt(q.shape[1]);
   const grid = (symbol, matrix, shape, signed, marked) => figure(symbol, matrix, shape, signed, marked, choose);
   return frame(
-    h("p", { class: "formula" }, formula("Z = softmax(Q K^T / √d_k) V".replace("^T", "ᵀ"))),
+    h("p", { class: "formula" }, formula("Z = softmax(Q Kᵀ / √d_k) V")),
     h(
       "div",
-      { class: "equation" },
+      { class: "equation", tabindex: 0, role: "group", "aria-label": t("matrices") },
       h(
         "ol",
         { class: "who", "aria-label": t("matrices.rows") },
@@ -104,7 +104,7 @@ function figure(symbol, matrix, shape, signed, marked, choose) {
   };
   return h(
     "figure",
-    { style: { "--rows": lines.length, "--columns": matrix.shape[1] } },
+    { class: marked === null ? "free" : null, style: { "--rows": lines.length, "--columns": matrix.shape[1] } },
     h(
       "div",
       { class: "held", onclick: marked === null ? null : pick },

@@ -1,6 +1,6 @@
 // The question: a sentence and a model, and what is to be known about the answer.
 
-import { h } from "#app/dom";
+import { h, printable } from "#app/dom";
 import { t, languageName } from "#app/i18n";
 import { memory } from "#app/store";
 
@@ -62,7 +62,6 @@ export function question({ state, models, model, without, on }) {
   );
 }
 
-
 /** A field for a translation of the reader's own: how likely does the model hold each of its words? */
 function reference(model, on) {
   const read = (form) => form.querySelector("textarea").value.trim();
@@ -84,6 +83,13 @@ function reference(model, on) {
     ),
     h("button", { type: "submit", class: "go" }, t("give.go")),
   );
+}
+
+/** That the guard has translated around something that the model cannot say, so that the picture lacks it. */
+function around(trace) {
+  const whole = trace?.whole;
+  if (!whole?.flags.includes("around")) return null;
+  return h("p", { class: "hint around" }, t("around"), " ", h("bdi", null, printable(whole.text)));
 }
 
 /** What went wrong, which sentence of several is shown, and hints. */
@@ -114,6 +120,8 @@ export function remarks({ state, before, viewer, model, note, on }) {
     viewer?.store && !state.changes.length && !memory.get("moved") && viewer.trace.attentions.cross
       ? h("p", { class: "first-hint" }, t("first_hint"))
       : null,
+    state.text.length >= MAX_TEXT ? h("p", { class: "hint too-long" }, t("ask.long", { most: MAX_TEXT })) : null,
+    around(before?.[state.part]?.trace),
     note ? h("p", { class: "hint" }, t(note)) : null,
     viewer?.trace?.attentions.decoder ? h("p", { class: "hint" }, t("transformer.hint")) : null,
   );
