@@ -141,6 +141,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nbest", type=int, default=1, metavar="N", help="print the N best translations, separated by tabs"
     )
+    parser.add_argument(
+        "--markup", choices=["xml", "html"], help="carry the tags of each line into its translation"
+    )
     parser.add_argument("--prefix", metavar="TEXT", help="every translation begins with this")
     parser.add_argument(
         "--given",
@@ -169,6 +172,8 @@ def run(options: argparse.Namespace) -> int:
     search = read_search(options.beam, options.set)
     if options.given and (options.prefix or search or options.nbest > 1):
         raise ConfigError("--given does not translate; remove --prefix, --beam, --nbest and --set")
+    if options.markup and (options.given or options.nbest > 1):
+        raise ConfigError("--markup is for one translation of each line; remove --given and --nbest")
     from regard.corpus.features import read_features
     from regard.translate.translator import FORKING, Translator
 
@@ -190,6 +195,7 @@ def run(options: argparse.Namespace) -> int:
             translations = _scored(translator, lines, given, report)
         else:
             how = {"num_best": options.nbest, "guard": not options.no_guard, "search": search}
+            how["markup"] = options.markup
             translations = _translated(translator, lines, options.prefix, stream.isatty(), how)
         (out,) = stack.enter_context(writing(options.out)) if options.out else (sys.stdout.buffer,)
         on_screen = not options.out and sys.stdout.isatty()
@@ -332,7 +338,8 @@ def _scored(
 
 def _plain(translation: "Translation") -> str:
     """Return the text, and its alternatives in further columns; a line stays a line."""
-    texts = [translation.text, *(one.text for one in translation.alternatives)]
+    best = translation.text if translation.marked is None else translation.marked
+    texts = [best, *(one.text for one in translation.alternatives)]
     return "\t".join(" ".join(text.split()) if not text.isprintable() else text for text in texts)
 
 

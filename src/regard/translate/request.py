@@ -1,12 +1,13 @@
 """What can be asked for: a text, and how it is to be translated."""
 
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack, get_args
 
 from regard.contract import Features
 from regard.errors import ConfigError, SourceError
 from regard.options.search import BeamOptions
 from regard.search.searcher import Search
+from regard.text.markup import Markup
 
 
 class SearchArguments(TypedDict, total=False):
@@ -35,6 +36,7 @@ class RequestArguments(TypedDict, total=False):
     num_best: int
     search: Search
     guard: bool
+    markup: Markup | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,9 @@ class Request:
     sentence by sentence and tries again what looks wrong; nothing is tried again for samples and for
     translations with a prefix.
 
+    With `markup` the tags of the text are taken out before and put into the translation where the words they
+    covered went: `Translation.marked`.
+
     A source that is no text has `features`, and as `text` the names of their positions, as `of` makes it.
     """
 
@@ -56,6 +61,7 @@ class Request:
     search: Search = field(default_factory=BeamOptions)
     guard: bool = True
     features: Features | None = None
+    markup: Markup | None = None
 
     @classmethod
     def of(cls, source: "str | Features", **asked: Unpack["RequestArguments"]) -> "Request":
@@ -71,6 +77,10 @@ class Request:
                 raise TypeError(f"a {what} must be a string, and this is {value!r:.40}")
             if value is not None and "\0" in value:
                 raise SourceError(f"a {what} must not have NUL characters; was it read as UTF-16?")
+        if self.markup not in (None, *get_args(Markup)):
+            raise ConfigError(f"markup = {self.markup!r:.40} is not valid; use xml or html")
+        if self.markup is not None and (self.num_best > 1 or self.features is not None):
+            raise ConfigError("mark-up is carried into one translation of a text; leave out num_best")
         widest = self.search.beam_size if isinstance(self.search, BeamOptions) else None
         if self.num_best < 1 or (widest is not None and self.num_best > widest):
             raise ConfigError(f"num_best = {self.num_best} is not valid; use 1 up to the beam size")
