@@ -21,6 +21,7 @@ from regard.server.metrics import Metrics
 from regard.server.settings import ServerOptions
 from regard.server.suggestions import Suggestion, Suggestions
 from regard.server.workers import TraceForm, TraceTask
+from regard.text.markup import Markup
 from regard.trace.make import TraceArguments
 from regard.translate.request import Request
 from regard.translate.result import Translation
@@ -49,6 +50,7 @@ class Asked:
     prefix: str | None = None
     search: Search = field(default_factory=BeamOptions)
     guard: bool = True
+    markup: Markup | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,13 +260,13 @@ class Service:
         said = text
         for model in route.models:
             is_last = model == route.models[-1]
-            request = _request(said, asked) if is_last else Request(said)
+            request = _request(said, asked) if is_last else Request(said, markup=asked.markup)
             first, translation = translation, await self._through(model, request, caller)
-            said = translation.text
+            said = translation.text if translation.marked is None else translation.marked
         return Answer(said, route, translation, first, confidence)
 
     async def _through(self, model: str, request: Request, caller: Caller) -> Translation:
-        rest = (request.prefix, request.num_best, request.guard, repr(request.search))
+        rest = (request.prefix, request.num_best, request.guard, repr(request.search), request.markup)
         key = (model, request.text, rest)
         if (known := self._cache.get(key)) is not None:
             self._cache.move_to_end(key)
@@ -294,7 +296,12 @@ async def _all(work: Sequence[Any]) -> list[Answer]:
 def _request(text: str, asked: Asked) -> Request:
     try:
         return Request(
-            text, prefix=asked.prefix, num_best=asked.num_best, search=asked.search, guard=asked.guard
+            text,
+            prefix=asked.prefix,
+            num_best=asked.num_best,
+            search=asked.search,
+            guard=asked.guard,
+            markup=asked.markup,
         )
     except RegardError as error:
         raise ApiError(400, str(error)) from None
