@@ -572,3 +572,10 @@ def test_json_lines_hold_no_control_that_a_terminal_obeys(capfd):
     assert run(["translate", str(GOLDEN), text, "--jsonl", *QUICK]) == 0
     (line,) = capfd.readouterr().out.splitlines()
     assert line.isprintable() and json.loads(line)["source"] == text
+
+
+def test_markup_carries_the_tags_of_each_line(capsys):
+    assert run(["translate", "fr-en", "--markup", "xml", "Le <b>chat</b> dort."]) == 0
+    assert capsys.readouterr().out == "The <b>cat</b> is sleeping.\n"
+    assert run(["translate", "fr-en", "--markup", "xml", "--nbest", "2", "Le chat"]) == 2
+    assert "--markup" in capsys.readouterr().err

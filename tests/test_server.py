@@ -69,6 +69,25 @@ def test_a_list_gives_a_list_and_alternatives_come_if_asked_for(server):
     assert said["detectedLanguage"]["language"] == "fr" and 50 < said["detectedLanguage"]["confidence"] <= 100
 
 
+def test_tags_are_carried_into_the_translation(server):
+    page = f"<p>{FRENCH}</p><script>alert(1)</script><p>Le <b>chat</b> dort &amp; mange.</p>"
+    status, said = server.post("/translate", {**ASK, "q": page, "format": "html", "alternatives": 2})
+    assert status == 200 and "alternatives" not in said
+    assert said["translatedText"].startswith(f"<p>{ENGLISH}</p><script>alert(1)</script><p>The <b>cat</b> ")
+    assert "&amp;" in said["translatedText"] and said["translatedText"].endswith("</p>")
+    asked = {
+        "text": ["Le <b>chat</b> dort."],
+        "source_lang": "FR",
+        "target_lang": "EN",
+        "tag_handling": "xml",
+    }
+    status, said = server.post("/v2/translate", asked)
+    assert status == 200 and said["translations"][0]["text"] == "The <b>cat</b> is sleeping."
+    assert server.post("/v2/translate", {**asked, "tag_handling": "tex"})[0] == 400
+    status, said = server.post("/translate", {**ASK, "q": "Le <b>chat</b> dort."})  # as plain text
+    assert status == 200 and said["translatedText"] != "The <b>cat</b> is sleeping."  # cached apart
+
+
 WRONG = [
     ({}, 400, "q is missing"),
     ({"q": FRENCH}, 400, "target is missing"),
@@ -78,7 +97,7 @@ WRONG = [
     ({**ASK, "target": "xx"}, 400, "xx is not supported; this server has en, fr, ko"),
     ({**ASK, "target": "ko"}, 400, "no model from fr to ko"),
     ({**ASK, "source": 3}, 400, "source must be a text"),
-    ({**ASK, "format": "html"}, 501, "send plain text"),
+    ({**ASK, "format": "tex"}, 400, "use text or html"),
     ({**ASK, "format": "pdf"}, 400, "'pdf' is not known"),
     ({**ASK, "alternatives": "x"}, 400, "whole number"),
     ({**ASK, "alternatives": 1e9}, 400, "whole number"),

@@ -149,6 +149,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="translate terms as this table says: source, target, further forms, separated by tabs; -form "
         "forbids one",
     )
+    parser.add_argument(
+        "--markup", choices=["xml", "html"], help="carry the tags of each line into its translation"
+    )
     parser.add_argument("--prefix", metavar="TEXT", help="every translation begins with this")
     parser.add_argument(
         "--given",
@@ -177,6 +180,8 @@ def run(options: argparse.Namespace) -> int:
     search = read_search(options.beam, options.set)
     if options.given and (options.prefix or options.glossary or search or options.nbest > 1):
         raise ConfigError("--given does not translate; remove --prefix, --glossary, --beam, --nbest, --set")
+    if options.markup and (options.given or options.nbest > 1):
+        raise ConfigError("--markup is for one translation of each line; remove --given and --nbest")
     from regard.corpus.features import read_features
     from regard.translate.translator import FORKING, Translator
 
@@ -208,6 +213,7 @@ def run(options: argparse.Namespace) -> int:
                 "guard": not options.no_guard,
                 "search": search,
                 "glossary": glossary,
+                "markup": options.markup,
             }
             translations = _translated(translator, lines, options.prefix, stream.isatty(), how)
         (out,) = stack.enter_context(writing(options.out)) if options.out else (sys.stdout.buffer,)
@@ -362,7 +368,8 @@ def _scored(
 
 def _plain(translation: "Translation") -> str:
     """Return the text, and its alternatives in further columns; a line stays a line."""
-    texts = [translation.text, *(one.text for one in translation.alternatives)]
+    best = translation.text if translation.marked is None else translation.marked
+    texts = [best, *(one.text for one in translation.alternatives)]
     return "\t".join(" ".join(text.split()) if not text.isprintable() else text for text in texts)
 
 

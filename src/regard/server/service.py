@@ -22,6 +22,7 @@ from regard.server.settings import ServerOptions
 from regard.server.suggestions import Suggestion, Suggestions
 from regard.server.workers import TraceForm, TraceTask
 from regard.terms.glossary import Glossary
+from regard.text.markup import Markup
 from regard.trace.make import TraceArguments
 from regard.translate.request import Request
 from regard.translate.result import Translation
@@ -51,6 +52,7 @@ class Asked:
     search: Search = field(default_factory=BeamOptions)
     guard: bool = True
     glossary: Glossary | None = None
+    markup: Markup | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,14 +264,14 @@ class Service:
         said = text
         for model in route.models:
             is_last = model == route.models[-1]
-            request = _request(said, asked) if is_last else Request(said)
+            request = _request(said, asked) if is_last else Request(said, markup=asked.markup)
             first, translation = translation, await self._through(model, request, caller)
-            said = translation.text
+            said = translation.text if translation.marked is None else translation.marked
         return Answer(said, route, translation, first, confidence)
 
     async def _through(self, model: str, request: Request, caller: Caller) -> Translation:
         terms = () if request.glossary is None else request.glossary.entries
-        rest = (request.prefix, request.num_best, request.guard, repr(request.search), terms)
+        rest = (request.prefix, request.num_best, request.guard, repr(request.search), terms, request.markup)
         key = (model, request.text, rest)
         if (known := self._cache.get(key)) is not None:
             self._cache.move_to_end(key)
@@ -305,6 +307,7 @@ def _request(text: str, asked: Asked) -> Request:
             search=asked.search,
             guard=asked.guard,
             glossary=asked.glossary,
+            markup=asked.markup,
         )
     except RegardError as error:
         raise ApiError(400, str(error)) from None

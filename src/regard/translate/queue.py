@@ -15,8 +15,11 @@ from regard.loaded import Loaded
 from regard.options.search import BeamOptions, SampleOptions
 from regard.search.searcher import Query, Search, num_rows
 from regard.search.task import Found
+from regard.text.markup import Marked
+from regard.text.markup import read as read_markup
 from regard.text.normalize import Normalized
 from regard.translate.language import is_other_language
+from regard.translate.markup import with_tags
 from regard.translate.outcome import (
     Outcome,
     Stretch,
@@ -55,6 +58,7 @@ class _Text:
     plan: Plan
     outcomes: list[Outcome | None]
     num_left: int
+    marked: Marked | None = None
     is_dropped: bool = False
 
 
@@ -160,16 +164,23 @@ class Queue:
         segment instead, from its number of tokens: entries of earlier rounds come first.
         """
         blank = []
-        plans = plan_requests(self.model, [request for _, request in requests])
-        for (number, request), plan in zip(requests, plans, strict=True):
+        read = [None if one.markup is None else read_markup(one.text, one.markup) for _, one in requests]
+        plain = [
+            one if marked is None else replace(one, text=marked.text)
+            for (_, one), marked in zip(requests, read, strict=True)
+        ]
+        plans = plan_requests(self.model, plain)
+        for (number, asked), request, marked, plan in zip(requests, plain, read, plans, strict=True):
             stretches = plan.stretches
             if not stretches:
-                blank.append((number, translation_of(request.text, [], [])))
+                nothing_said = translation_of(request.text, [], [])
+                as_it_was = asked.text if marked is not None else None
+                blank.append((number, replace(nothing_said, marked=as_it_was)))
                 continue
             if request.prefix is not None:
                 stretches[0] = self._beginning(stretches[0], request.prefix)
             nothing: list[Outcome | None] = [None] * len(stretches)
-            text = self._texts[number] = _Text(number, request, plan, nothing, len(stretches))
+            text = self._texts[number] = _Text(number, request, plan, nothing, len(stretches), marked)
             for place, stretch in enumerate(stretches):
                 spans = [one.span for one in matches_in(request.glossary, stretch.source)]
                 way = first_attempt(stretch.source, self._tries_again(request), spans)
@@ -276,6 +287,8 @@ class Queue:
                     joined = translation_of(request.text, outcomes, joints, request.num_best, is_split)
                     if self._tries_again(request) and is_other_language(self.model, joined):
                         joined = replace(joined, flags=(*joined.flags, "language"))
+                    if text.marked is not None:
+                        joined = with_tags(text.marked, joined)
                     done.append((text.number, joined))
                     del self._texts[text.number]
         return done

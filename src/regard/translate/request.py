@@ -1,13 +1,14 @@
 """What can be asked for: a text, and how it is to be translated."""
 
 from dataclasses import dataclass, field
-from typing import Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack, get_args
 
 from regard.contract import Features
 from regard.errors import ConfigError, SourceError
 from regard.options.search import BeamOptions
 from regard.search.searcher import Search
 from regard.terms.glossary import Glossary
+from regard.text.markup import Markup
 
 
 class SearchArguments(TypedDict, total=False):
@@ -37,6 +38,7 @@ class RequestArguments(TypedDict, total=False):
     search: Search
     guard: bool
     glossary: Glossary | None
+    markup: Markup | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class Request:
     translations with a prefix.
 
     The terms of a `glossary` are enforced by beam search; samples do not follow it.
+    With `markup` the tags of the text are taken out before and put into the translation where the words they
+    covered went: `Translation.marked`.
 
     A source that is no text has `features`, and as `text` the names of their positions, as `of` makes it.
     """
@@ -61,6 +65,7 @@ class Request:
     guard: bool = True
     features: Features | None = None
     glossary: Glossary | None = None
+    markup: Markup | None = None
 
     @classmethod
     def of(cls, source: "str | Features", **asked: Unpack["RequestArguments"]) -> "Request":
@@ -78,6 +83,10 @@ class Request:
                 raise SourceError(f"a {what} must not have NUL characters; was it read as UTF-16?")
         if self.glossary is not None and not isinstance(self.search, BeamOptions):
             raise ConfigError("a glossary needs beam search; leave out the glossary or search.kind")
+        if self.markup not in (None, *get_args(Markup)):
+            raise ConfigError(f"markup = {self.markup!r:.40} is not valid; use xml or html")
+        if self.markup is not None and (self.num_best > 1 or self.features is not None):
+            raise ConfigError("mark-up is carried into one translation of a text; leave out num_best")
         widest = self.search.beam_size if isinstance(self.search, BeamOptions) else None
         if self.num_best < 1 or (widest is not None and self.num_best > widest):
             raise ConfigError(f"num_best = {self.num_best} is not valid; use 1 up to the beam size")

@@ -119,6 +119,8 @@ class Translation:
     """Source words that the translation does not seem to hold, as characters of the source."""
     terms: tuple[TermUse, ...] = ()
     """What became of each term of the glossary."""
+    marked: str | None = None
+    """The translation with its tags, where mark-up was asked for; `source` and `text` have none."""
 
     @property
     def complete(self) -> bool:
@@ -189,17 +191,17 @@ class Translation:
     def word_attention_TS(self) -> Floats:
         """Where each word came from: a row for each of the `words`, a column for each of `source_words`."""
         weights_TS = np.zeros((len(self.words), len(self.source_words)), np.float32)
-        for _, rows, columns, part_TS in self._by_part:
+        for _, rows, columns, part_TS in self.blocks:
             weights_TS[rows, columns] += part_TS
         return weights_TS
 
     @cached_property
     def links(self) -> tuple[Link, ...]:
         """Which words are linked, as (source word, target word), both counted from 0."""
-        return tuple(sorted({link for links, *_ in self._by_part for link in links}))
+        return tuple(sorted({link for links, *_ in self.blocks for link in links}))
 
     @cached_property
-    def _by_part(self) -> list[tuple[list[Link], slice, slice, Floats]]:
+    def blocks(self) -> list[tuple[list[Link], slice, slice, Floats]]:
         """The links and weights of each part, and which words they are of; a long text has only blocks."""
         found = []
         for part in self.parts:
@@ -242,6 +244,7 @@ class Translation:
             "format": FORMAT,
             "source": self.source,
             "text": self.text,
+            **({} if self.marked is None else {"marked": self.marked}),
             "score": self.score,
             "log_prob": self.log_prob,
             "quality": _short(self.quality),

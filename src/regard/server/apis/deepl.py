@@ -1,12 +1,13 @@
 """DeepL's API, version 2, as far as its official client uses it for texts."""
 
-from typing import Any
+from typing import Any, cast
 
 from regard.server.body import Fields
 from regard.server.errors import ApiError
 from regard.server.languages import base, name_of
 from regard.server.reply import text_field, texts_field
 from regard.server.service import AUTO, Asked, Caller, Service
+from regard.text.markup import Markup
 
 _NO_LIMIT = 1_000_000_000_000
 
@@ -19,13 +20,18 @@ def shape(error: ApiError) -> dict[str, Any]:
 async def translate(service: Service, fields: Fields, caller: Caller) -> Any:
     """Answer `POST /v2/translate`."""
     texts = texts_field(fields, "text")
-    if fields.get("tag_handling"):
-        raise ApiError(501, "mark-up is not carried over yet; send plain text")
+    markup = text_field(fields, "tag_handling", "")
+    if markup not in ("", "xml", "html"):
+        raise ApiError(400, "tag_handling must be xml or html")
     if fields.get("glossary_id"):
         raise ApiError(501, "glossaries are not supported yet")
     if base(text_field(fields, "formality", "default")) not in ("default", "prefer_more", "prefer_less"):
         raise ApiError(400, "the formality cannot be chosen")
-    asked = Asked(text_field(fields, "target_lang"), text_field(fields, "source_lang", "") or AUTO)
+    asked = Asked(
+        text_field(fields, "target_lang"),
+        text_field(fields, "source_lang", "") or AUTO,
+        markup=cast(Markup, markup) if markup else None,
+    )
     answers = await service.translate(texts, asked, caller)
     return {
         "translations": [

@@ -17,16 +17,20 @@ async def translate(service: Service, fields: Fields, caller: Caller) -> Any:
     """Answer `POST /translate`."""
     texts = texts_field(fields, "q")
     if (form := text_field(fields, "format", "text")) not in ("text", "html"):
-        raise ApiError(400, f"the format {form[:20]!r} is not known; use text")
-    if form == "html":
-        raise ApiError(501, "HTML is not translated yet; send plain text with format text")
+        raise ApiError(400, f"the format {form[:20]!r} is not known; use text or html")
     num_others = number_field(fields, "alternatives", 0)
     if not 0 <= num_others <= service.options.max_alternatives:
         raise ApiError(400, f"alternatives must be from 0 to {service.options.max_alternatives}")
+    if form == "html":  # tags are carried into one translation only
+        num_others = 0
     usual = BeamOptions()
     search = usual.model_copy(update={"beam_size": max(usual.beam_size, num_others + 1)})
     asked = Asked(
-        text_field(fields, "target"), text_field(fields, "source"), num_best=num_others + 1, search=search
+        text_field(fields, "target"),
+        text_field(fields, "source"),
+        num_best=num_others + 1,
+        search=search,
+        markup="html" if form == "html" else None,
     )
     answers = await service.translate(texts, asked, caller)
     is_list = isinstance(fields["q"], list)
