@@ -23,8 +23,8 @@ from regard.text.tokenizer import Tokenizer
 from regard.vocabulary import BOS, EOS
 
 ELSEWHERE = 3.0
-"""What attention on the source words of a term costs a piece that is not part of the term, by
-benchmarks/glossary.py."""
+"""What attention on the source words of a term costs a piece that is not part of the term. Chosen on a few
+sentences; benchmarks/glossary.py --elsewhere compares others."""
 _MOST = 2.0
 """What an id of a term may cost. A term may be improbable everywhere; then it would stand where it harms the
 rest least by chance, and not where its source words are translated."""
