@@ -1,8 +1,8 @@
 """The facts of a model family, from its options alone. No torch is needed.
 
 Which attentions a model has and under which names they are recorded, what an intervention can switch off,
-which states a trace keeps, which attention guidance teaches, and the steps that explain it. Only this module,
-`model/` and `runtime/` ask which family a model is of.
+which states a trace keeps, which attention guidance teaches, and the steps that explain it. Only this module
+and the engines (`model/`, `runtime/`, `fast/` and the page's own) ask which family a model is of.
 """
 
 from collections.abc import Iterable, Mapping

@@ -5,10 +5,9 @@ from functools import cache
 
 from regard.engines import Compute, Used, fault, version
 from regard.errors import ConfigError
-from regard.fast.convert import convert
+from regard.fast.convert import convert, unfit
 from regard.fast.searcher import FastSearcher, Library
 from regard.modelfile import ModelFile
-from regard.options.model import TransformerOptions
 from regard.search.searcher import Searcher, StepSearcher
 
 _log = logging.getLogger("regard")
@@ -35,19 +34,12 @@ def choose(models: tuple[ModelFile, ...], steps: StepSearcher, compute: Compute)
 
 
 def _unfit(models: tuple[ModelFile, ...]) -> str | None:
-    """Return why CTranslate2 cannot run these models, None if it can."""
-    options = models[0].options
     if len(models) > 1:
         return "CTranslate2 runs one model at a time, and these translate together"
-    if not isinstance(options, TransformerOptions):
-        return "CTranslate2 has no recurrent models"
-    if options.source.kind != "tokens":
-        return "CTranslate2 reads no feature vectors"
-    return None
+    return unfit(models[0].options)
 
 
 def _fast(model: ModelFile, steps: StepSearcher, compute: Compute) -> FastSearcher:
-    assert isinstance(model.options, TransformerOptions)
     converted = convert(model.options, model.weights, steps.reading)
     library = Library(converted, compute.precision, compute.num_threads)
     library.open()  # now, so that a model that cannot be loaded is found out in time

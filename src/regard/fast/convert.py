@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from regard.alignment.reading import Reading
 from regard.contract import Floats
-from regard.options.model import TransformerOptions
+from regard.errors import ConfigError
+from regard.options.model import ModelOptions, TransformerOptions
 from regard.runtime.equations import sinusoids
 
 _BINARY_VERSION, _SPEC, _REVISION = 6, "TransformerSpec", 7
@@ -36,11 +37,21 @@ class Converted:
     max_tokens: int
 
 
-def convert(options: TransformerOptions, weights: Mapping[str, Floats], reading: Reading) -> Converted:
+def unfit(options: ModelOptions) -> str | None:
+    """Return why CTranslate2 cannot run such a model, None if it can."""
+    if not isinstance(options, TransformerOptions):
+        return "CTranslate2 has no recurrent models"
+    return None if options.source.kind == "tokens" else "CTranslate2 reads no feature vectors"
+
+
+def convert(options: ModelOptions, weights: Mapping[str, Floats], reading: Reading) -> Converted:
     """Return a model in CTranslate2's format, in which the attention that is read has the first heads.
 
-    Its tokens are our ids as digits.
+    Its tokens are our ids as digits. Raises ConfigError for a model that CTranslate2 cannot run.
     """
+    if (why := unfit(options)) is not None:
+        raise ConfigError(why)
+    assert isinstance(options, TransformerOptions)
     learned = weights.get("source_positions")
     max_tokens = _POSITIONS if learned is None else min(len(learned), len(weights["target_positions"]))
     variables = dict(_variables(options, weights, reading, max_tokens))

@@ -10,11 +10,10 @@ from regard.alignment.reading import USUAL_READING
 from regard.contract import num_source_tokens
 from regard.engines import NUMPY, version
 from regard.errors import ConfigError
-from regard.fast.convert import convert
+from regard.fast.convert import convert, unfit
 from regard.files import writing_folder
 from regard.loaded import Loaded
 from regard.modelfile import ModelFile
-from regard.options.model import TransformerOptions
 from regard.options.search import BeamOptions
 from regard.search.searcher import Query
 from regard.text.imported import ImportedTokenizer
@@ -43,16 +42,16 @@ def export_ctranslate2(model: ModelFile, out: Path, probes: list[str]) -> Parity
 
     The tokens of the folder are the pieces of the model's SentencePiece tokenizers.
     """
-    options, tokenizers = model.options, model.tokenizers
-    if not isinstance(options, TransformerOptions) or options.source.kind != "tokens":
-        raise ConfigError("CTranslate2 runs Transformers that read text, and this model is none")
+    tokenizers = model.tokenizers
+    if (why := unfit(model.options)) is not None:
+        raise ConfigError(why)
     sides = {"source": tokenizers.source, "target": tokenizers.target}
     spm = {side: one.model for side, one in sides.items() if isinstance(one, ImportedTokenizer) and one.model}
     if len(spm) < 2:
         raise ConfigError(
             "only imported models can be exported: the tokenizer of this one does more than SentencePiece"
         )
-    converted = convert(options, model.weights, model.reading or USUAL_READING)
+    converted = convert(model.options, model.weights, model.reading or USUAL_READING)
     names = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", "decoder_start_token": "<s>"}
     config = json.loads(converted.files["config.json"]) | names
     files = {"model.bin": converted.files["model.bin"], "config.json": json.dumps(config, indent=1).encode()}

@@ -101,7 +101,7 @@ def read_marian_folder(folder: Path) -> ModelFile:
         source_language=languages[0],
         target_language=languages[1],
         config={"imported": dict(folder_.config)},
-        card=_card(folder_, weights_path),
+        card=_card(folder_, weights_path, options),
         split_above=min(most - 1, _MAX_SPLIT),
     )
 
@@ -332,14 +332,17 @@ def _is_code(value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch("[a-z]{2,3}", value) is not None
 
 
-def _card(folder: _Folder, weights: Path) -> dict[str, Any]:
-    """Return where the model comes from, for its card."""
+def _card(folder: _Folder, weights: Path, options: TransformerOptions) -> dict[str, Any]:
+    """Return where the model comes from and what was changed, for its card."""
     licence = None
     if (folder.path / "README.md").is_file():
         licence = _LICENCE.search(folder.bytes("README.md").decode("utf-8", "replace"))
     with weights.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     name = folder.config.get("_name_or_path")
+    converted = ["ids in our order", "biases of keys and values folded"]
+    if options.positions.kind == "sinusoidal":
+        converted.append("sines and cosines of positions in turns")
     return {
         "imported": {
             "format": "Hugging Face MarianMTModel",
@@ -347,5 +350,6 @@ def _card(folder: _Folder, weights: Path) -> dict[str, Any]:
             "licence": licence[1] if licence else None,
             "file": weights.name,
             "sha256": digest,
+            "converted": converted,
         }
     }

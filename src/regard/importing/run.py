@@ -14,7 +14,6 @@ from regard.engines import NUMPY
 from regard.errors import ForeignModelError
 from regard.importing.huggingface import is_marian_folder, read_marian_folder
 from regard.modelfile import ModelFile, save_model
-from regard.options.model import TransformerOptions
 from regard.progress import Progress, unshown
 from regard.runtime.build import build_engine
 from regard.training.reading import choose_reading
@@ -85,12 +84,7 @@ def read_model(path: Path) -> ModelFile:
 
 
 def _dated(model: ModelFile) -> dict[str, object]:
-    assert isinstance(model.options, TransformerOptions)
-    changed = ["ids in our order", "biases of keys and values folded"]
-    if model.options.positions.kind == "sinusoidal":
-        changed.append("sines and cosines of positions in turns")
-    imported = {**model.card["imported"], "converted": changed}
-    return {"created": date.today().isoformat(), "regard": regard.__version__, "imported": imported}
+    return {"created": date.today().isoformat(), "regard": regard.__version__, **model.card}
 
 
 def _translated(model: ModelFile, texts: Sequence[str]) -> list[tuple[str, str]]:
