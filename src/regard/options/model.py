@@ -1,5 +1,6 @@
 """Options of the model: its family, cells, attention, widths."""
 
+from operator import not_
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -230,10 +231,10 @@ class TransformerOptions(Options):
     """Layer norm before each sub-layer (more stable), or after it as in the paper."""
     positions: PositionOptions = SinusoidalPositions()
     """Position encoding."""
-    activation: Literal["relu", "swish", "gelu"] = "relu"
+    activation: Literal["relu", "swish", "gelu"] = Field("relu", exclude_if="relu".__eq__)
     """Activation function of the feed-forward networks: `relu` as in the paper, `swish` (x times its sigmoid)
     as in most OPUS-MT models, or `gelu`."""
-    biases: bool = False
+    biases: bool = Field(False, exclude_if=not_)
     """Biases of the queries and outputs of attention, and of the output layer. Other biases of attention are
     not needed: that of the keys cancels in the softmax, that of the values is part of the output's."""
     tie: Literal["none", "target", "all"] = "all"
