@@ -7,7 +7,7 @@ import { Tree, bestIds, lengthFactor, logNormaliser, search } from "#engine/sear
 
 const MAX_PIECES = 200;
 const MAX_PIECES_WITH_STATES = 60;
-const [NUM_DROPPED, NUM_CANDIDATES] = [5, 10];
+const [NUM_DROPPED, NUM_CANDIDATES, NUM_NEAREST] = [5, 10, 8];
 const LEAST_LOG_PROB = -1e4;
 
 const short = (number) => Number(Math.max(number, LEAST_LOG_PROB).toPrecision(6));
@@ -57,7 +57,7 @@ export async function trace(model, asked) {
     model: facts.about,
     request: { ...request, part: null, features: null },
     whole: null,
-    source: { text: safe(asked.text), pieces: read.pieces, words: wordsOf(asked.text, read.spans, ids.length - 1) },
+    source: { text: safe(asked.text), pieces: read.pieces, words: wordsOf(asked.text, read.spans, ids.length - 1), nearest: detailed ? nearestPieces(source, engine.source, ids) : null },
     target: targetSection(target, said, seen, numForced),
     attentions: Object.entries(facts.design.attentions).map(([kind, names]) => attentionSection(kind, names, seen, facts, interventions)),
     states: Object.fromEntries(Array.from(seen.recorder.seen.keys()).filter((name) => kept.some((one) => matcher(one).test(name))).map((name) => [name, stateOf(name, seen, facts)])),
@@ -112,6 +112,20 @@ function wordsOf(text, spans, numPieces) {
   });
   found.forEach((word) => word.pieces.sort((one, other) => one - other));
   return found.filter((word) => word.pieces.length);
+}
+
+/** For each id, the pieces whose embeddings have the largest cosine with its own. */
+function nearestPieces(tokenizer, { shape: [size, width], values }, ids) {
+  const dot = (one, other) => {
+    let total = 0;
+    for (let at = 0; at < width; at++) total += values[one * width + at] * values[other * width + at];
+    return total;
+  };
+  const norms = Float64Array.from({ length: size }, (_, id) => Math.max(Math.sqrt(dot(id, id)), 1e-9));
+  return ids.map((id) => {
+    const cosines = norms.map((norm, other) => (other < NUM_RESERVED || other === id ? -Infinity : dot(id, other) / norm));
+    return bestIds(cosines, NUM_NEAREST).filter((one) => cosines[one] > -Infinity).map((one) => safe(tokenizer.pieces[one]));
+  });
 }
 
 /** Let the engine read the source and what was said, with a recorder on. */
