@@ -37,6 +37,10 @@ class SourceError(RegardError):
     """A text that cannot be translated."""
 
 
+class DocumentError(RegardError):
+    """A document that cannot be translated in place."""
+
+
 class WorkerError(RegardError):
     """A worker process that ended before its work was done."""
 

@@ -17,6 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from regard.cli.documents import documents_among, translate_documents
 from regard.cli.progress import progress
 from regard.cli.settings import add_compute, add_search, feature_file, read_compute, read_search
 from regard.errors import ConfigError, CorpusError, SourceError
@@ -35,11 +36,12 @@ if TYPE_CHECKING:
     from regard.translate.translator import Translator
 
 NAME = "translate"
-HELP = "translate a text, a file or standard input"
+HELP = "translate a text, a file, a document or standard input"
 DESCRIPTION = (
     "Translates texts, a file or standard input, line by line: as many lines out as in; blank lines stay\n"
     "blank. A line that cannot be read is reported and left blank, and the exit code is 3. A translation\n"
-    "that looks wrong is tried again, and you get a warning if it still does."
+    "that looks wrong is tried again, and you get a warning if it still does. Documents (.docx .odt .html\n"
+    ".md .po .xlf .srt ...) are translated in place: only their text changes."
 )
 EXAMPLES = """examples:
   regard translate "je suis étudiant"
@@ -50,6 +52,8 @@ EXAMPLES = """examples:
   regard translate a.regard --with b.regard < in.fr > out.en
   regard translate fr-en --file in.fr --given out.en --jsonl
   regard translate en-fr --glossary terms.tsv < in.en > out.fr
+  regard translate en-fr letter.docx --out lettre.docx
+  regard translate en-fr manual/ --out manuel/
   regard translate captions.regard features.npz
 """
 SOME_FAILED = 3  # the exit code if some lines could not be translated
@@ -57,61 +61,17 @@ SOME_FAILED = 3  # the exit code if some lines could not be translated
 _MAX_BYTES = 200_000  # of a line
 # Controls that a terminal obeys, and those that turn the direction of the text around them.
 _UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_DOCUMENTS = [
-    ".docx",
-    ".doc",
-    ".odt",
-    ".rtf",
-    ".pdf",
-    ".pptx",
-    ".xlsx",
-    ".ods",
-    ".odp",
-    ".epub",
-    ".html",
-    ".htm",
-    ".xhtml",
-    ".xml",
-    ".xlf",
-    ".xliff",
-    ".tmx",
-    ".po",
-    ".pot",
-    ".json",
-    ".jsonl",
-    ".yaml",
-    ".yml",
-    ".properties",
-    ".strings",
-    ".resx",
-    ".srt",
-    ".vtt",
-    ".csv",
-    ".tsv",
-    ".parquet",
-]
-_TEXT_FILES = [
-    ".txt",
-    ".md",
-    ".log",
-    ".gz",
-    ".xz",
-    ".zst",
-    ".fr",
-    ".en",
-    ".de",
-    ".es",
-    ".it",
-    ".ko",
-    ".ja",
-    ".zh",
-    ".pt",
-    ".nl",
-    ".ru",
-]
+# Files whose lines are no texts; those of formats/document.py are translated in place.
+_OTHER_DOCUMENTS = (
+    ".doc", ".rtf", ".pdf", ".xlsx", ".jsonl", ".yaml", ".yml", ".csv", ".tsv", ".parquet",
+)  # fmt: skip
 _FILE_NAME = re.compile(
-    rf"(?!www\.)[^\s:@]*[\w)-]({'|'.join(map(re.escape, [*_DOCUMENTS, *_TEXT_FILES]))})", re.IGNORECASE
+    r"(?!www\.)[^\s:@]*[\w)-]\.(?:docx?|odt|rtf|pdf|pptx|xlsx|ods|odp|epub|html?|xhtml|xml|xlf|xliff|tmx|pot?|jsonl?"
+    r"|ya?ml|properties|strings|resx|srt|vtt|csv|tsv|parquet|txt|md|log|gz|xz|zst"
+    r"|fr|en|de|es|it|ko|ja|zh|pt|nl|ru)",
+    re.IGNORECASE,
 )
+_LINES = (".txt", ".md", ".markdown")  # documents that are lines of text as well
 _SHOWN_LINES = 5
 _FLUSH_SECONDS = 0.5  # what is done is written at least so often
 
@@ -120,8 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
         "words", nargs="*", metavar="[MODEL] TEXT",
-        help="model (file or name of a bundled model; default: fr-en), then texts (default: --file or "
-        "standard input)",
+        help="model (file or name of a bundled model; default: fr-en), then texts, documents or folders "
+        "(default: --file or standard input)",
     )  # fmt: skip
     parser.add_argument(
         "--file",
@@ -151,6 +111,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--markup", choices=["xml", "html"], help="carry the tags of each line into its translation"
+    )
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="of documents: translate again what has a translation (.po .xlf .tmx)",
     )
     parser.add_argument("--prefix", metavar="TEXT", help="every translation begins with this")
     parser.add_argument(
@@ -191,6 +156,16 @@ def run(options: argparse.Namespace) -> int:
 
         glossary = Glossary.read(options.glossary)
     model, texts = _model_and_texts(options.words)
+    if documents := documents_among(texts, options.out is not None):
+        _refuse_for_documents(options)
+        refuse_to_replace([options.out], [options.glossary, model, *options.others])
+        from regard.options.parse import parse
+        from regard.translate.request import Request
+
+        translator = Translator.open(model, *options.others, pool=FORKING, compute=read_compute(options))
+        asked = Request("", search=parse("search", search), guard=not options.no_guard, glossary=glossary)
+        return translate_documents(translator, documents, options.out, asked, options.again)
+    _refuse_names(texts)
     features = feature_file(texts[0] if len(texts) == 1 else options.file)
     inputs = [options.file, features, options.given, options.glossary, model, *options.others]
     refuse_to_replace([options.out], inputs)
@@ -389,18 +364,43 @@ def _model_and_texts(words: list[str]) -> tuple[Path, list[str]]:
         model, texts = Path(words[0]), words[1:]
     else:
         model, texts = default_model(), words
+    return model, texts
+
+
+def _refuse_names(texts: list[str]) -> None:
+    """Raise an error for a text that is the name of a file."""
     for text in texts:
         if feature_file(text) is not None:
             continue
         if os.path.isfile(text) or _FILE_NAME.fullmatch(text):  # noqa: PTH113 - a text may be too long
             what = f"write --file {shlex.quote(text)} to translate its lines"
-            if Path(text).suffix.lower() in _DOCUMENTS:
-                what = "documents are not translated in place yet"
+            if not os.path.isfile(text) and _is_document(Path(text)):  # noqa: PTH113
+                what = "there is no such file"
+            elif Path(text).suffix.lower() in _OTHER_DOCUMENTS:
+                what = f"{Path(text).suffix} is not translated in place; save it in another format"
             raise ConfigError(
                 f"{text!r} is the name of a file and not a text; {what}. "
                 "To translate it as a text, use standard input"
             )
-    return model, texts
+
+
+def _is_document(path: Path) -> bool:
+    from regard.formats.document import ENDINGS
+
+    return path.suffix.lower() in ENDINGS
+
+
+def _refuse_for_documents(options: argparse.Namespace) -> None:
+    named = {
+        "--file": options.file,
+        "--jsonl": options.jsonl,
+        "--given": options.given,
+        "--prefix": options.prefix,
+        "--nbest": options.nbest > 1,
+        "--markup": options.markup,
+    }
+    if unfit := [name for name, value in named.items() if value]:
+        raise ConfigError(f"{unfit[0]} is for texts; leave it out where documents are translated")
 
 
 def _source(stack: contextlib.ExitStack, texts: list[str], path: Path | None) -> IO[bytes]:
@@ -414,11 +414,15 @@ def _source(stack: contextlib.ExitStack, texts: list[str], path: Path | None) ->
 
 
 def _opened(stack: contextlib.ExitStack, path: Path) -> IO[bytes]:
-    ending = without_compression(path).suffix.lower()
-    if ending in _DOCUMENTS:
+    inner = without_compression(path)
+    if inner.suffix.lower() in _OTHER_DOCUMENTS or (
+        _is_document(inner) and inner.suffix.lower() not in _LINES
+    ):
+        what = "leave out --file to translate it as a document"
+        if not _is_document(path):
+            what = f"put its texts into a plain file ({inner.suffix} is not translated in place)"
         raise ConfigError(
-            f"{path}: is a document, and translating it line by line would destroy its markup; "
-            f"put its texts into a plain file ({ending} is not translated in place yet)"
+            f"{path}: is a document, and translating it line by line would destroy its markup; {what}"
         )
     try:
         raw = stack.enter_context(path.open("rb"))

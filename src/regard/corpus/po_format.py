@@ -6,7 +6,7 @@ needs quadratic time for a long entry, and holds the whole file.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,11 +25,12 @@ _UTF8_NAMES = ("utf-8", "utf8", "us-ascii", "ascii", "charset")  # the last stan
 
 
 @dataclass(slots=True)
-class _Entry:
-    """One message: its fields by keyword, as yet in pieces."""
+class PoEntry:
+    """One message: its fields by keyword, as yet in pieces, and the first and last line of each."""
 
     line: int = 0  # that of its first keyword
     fields: dict[str, list[str]] = field(default_factory=dict)
+    lines: dict[str, tuple[int, int]] = field(default_factory=dict)
     num_chars: int = 0
     is_fuzzy: bool = False
     is_obsolete: bool = False
@@ -64,8 +65,8 @@ class _Entry:
 def po(path: Path, wanted: Languages) -> Format:
     """Return how to read a PO file: msgid is the source, taken to be English if nothing else is said."""
     with InputFile(path) as file:
-        first = next(_entries(file), None)
-    header = _header(first.text("msgstr")) if first is not None and first.is_header() else {}
+        first = next(po_entries(file.lines(), file.error), None)
+    header = po_header(first.text("msgstr")) if first is not None and first.is_header() else {}
     found = re.search(r"charset=([\w-]+)", header.get("content-type", ""))
     if found and found[1].lower() not in _UTF8_NAMES:
         raise CorpusError(f"{path}: is in {found[1]}; convert it with: msgconv -t UTF-8 OLD.po > NEW.po")
@@ -85,7 +86,7 @@ def po(path: Path, wanted: Languages) -> Format:
 
     def pairs(files: Sequence[InputFile], skipped: Counter[str]) -> Iterator[Pair]:
         (file,) = files
-        for place, entry in enumerate(_entries(file)):
+        for place, entry in enumerate(po_entries(file.lines(), file.error)):
             if entry.is_header():
                 if place > 0:
                     skipped["empty msgid"] += 1
@@ -99,7 +100,7 @@ def po(path: Path, wanted: Languages) -> Format:
     return Format(languages, pairs)
 
 
-def _sides(entry: _Entry, skipped: Counter[str]) -> Iterator[tuple[str, str]]:
+def _sides(entry: PoEntry, skipped: Counter[str]) -> Iterator[tuple[str, str]]:
     """Yield message and translation; of a plural entry the singular and, if it has two forms, the plural."""
     if "msgid_plural" not in entry.fields:
         sides = [("msgid", "msgstr")]
@@ -117,17 +118,17 @@ def _sides(entry: _Entry, skipped: Counter[str]) -> Iterator[tuple[str, str]]:
             skipped["untranslated"] += 1
 
 
-def _header(text: str) -> dict[str, str]:
+def po_header(text: str) -> dict[str, str]:
     """Return the fields of the header by their names in lower case."""
     fields = (line.partition(":") for line in text.split("\n"))
     return {name.strip().lower(): value.strip() for name, _, value in fields}
 
 
-def _entries(file: InputFile) -> Iterator[_Entry]:
-    """Yield the entries of a file, header included; raise CorpusError where the syntax is not that of PO."""
-    entry = _Entry()
+def po_entries(lines: Iterable[str], error: Callable[[int, str], CorpusError]) -> Iterator[PoEntry]:
+    """Yield the entries, header included; raise an error, made by `error`, where the syntax is not PO's."""
+    entry = PoEntry()
     keyword = ""
-    for number, line in enumerate(file.lines(), 1):
+    for number, line in enumerate(lines, 1):
         text = line.strip()
         is_obsolete = text.startswith("#~")
         if is_obsolete:
@@ -138,30 +139,30 @@ def _entries(file: InputFile) -> Iterator[_Entry]:
         begins = text.startswith("#") or (found is not None and found["keyword"] in ("msgctxt", "msgid"))
         if begins and entry.has_translation():
             yield entry
-            entry, keyword = _Entry(), ""
+            entry, keyword = PoEntry(), ""
         if text.startswith("#"):
             if text.startswith("#,") and "fuzzy" in text.removeprefix("#,").replace(" ", "").split(","):
                 entry.is_fuzzy = True
             continue
         if found is None:
-            raise file.error(
-                number, f"not a line of PO: {quoted([text])}; correct it or check it with msgfmt"
-            )
+            raise error(number, f"not a line of PO: {quoted([text])}; correct it or check it with msgfmt")
         if found["keyword"]:
             keyword = found["keyword"]
             if not entry.has_room_for(keyword):
-                raise file.error(number, f"{keyword} out of place; each msgid needs one msgstr")
+                raise error(number, f"{keyword} out of place; each msgid needs one msgstr")
             entry.line = entry.line or number
             entry.is_obsolete = is_obsolete
             entry.fields[keyword] = []
+            entry.lines[keyword] = (number, number)
         elif not keyword:
-            raise file.error(number, "text without msgid or msgstr before it; add the keyword")
+            raise error(number, "text without msgid or msgstr before it; add the keyword")
+        entry.lines[keyword] = (entry.lines[keyword][0], number)
         if found["text"]:
             entry.fields[keyword].append(found["text"])
             entry.num_chars += len(found["text"])
             if entry.num_chars > MAX_LINE_BYTES:
-                raise file.error(number, f"an entry of more than {MAX_LINE_BYTES:,} characters; remove it")
+                raise error(number, f"an entry of more than {MAX_LINE_BYTES:,} characters; remove it")
     if entry.has_translation():
         yield entry
     elif entry.fields:
-        raise file.error(entry.line, "the last entry has no msgstr; the file may have been cut off")
+        raise error(entry.line, "the last entry has no msgstr; the file may have been cut off")

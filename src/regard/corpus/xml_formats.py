@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -36,6 +36,29 @@ class _Unit:
     sides: tuple[_Side, ...]
 
 
+def refusing_parser(
+    error: Callable[[int, str], CorpusError], encoding: str | None = None
+) -> expat.XMLParserType:
+    """Return a parser that refuses declarations and entities, with an error made by `error`."""
+    parser = expat.ParserCreate(encoding)
+    parser.buffer_text = True
+
+    def refuse_declaration(name: str, *_: Any) -> None:
+        # Entities can grow to gigabytes or read other files; default attributes are added to every tag.
+        problem = f"declares {name[:40]!r}; remove the declarations within <!DOCTYPE ...>"
+        raise error(parser.CurrentLineNumber, problem)
+
+    def refuse_entity(name: str | None, *_: Any) -> int:
+        problem = f"uses the entity {(name or '')[:40]!r}; write the character itself in its place"
+        raise error(parser.CurrentLineNumber, problem)
+
+    parser.EntityDeclHandler = refuse_declaration
+    parser.AttlistDeclHandler = refuse_declaration
+    parser.SkippedEntityHandler = refuse_entity
+    parser.ExternalEntityRefHandler = refuse_entity
+    return parser
+
+
 class _UnitReader(ABC):
     """Units out of a stream of XML. A format says which elements are its units and sides.
 
@@ -49,15 +72,10 @@ class _UnitReader(ABC):
 
     def __init__(self, file: InputFile) -> None:
         self.file = file
-        self.parser = expat.ParserCreate()
-        self.parser.buffer_text = True
+        self.parser = refusing_parser(file.error)
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._characters
-        self.parser.EntityDeclHandler = self._refuse_declaration
-        self.parser.AttlistDeclHandler = self._refuse_declaration
-        self.parser.SkippedEntityHandler = self._refuse_entity
-        self.parser.ExternalEntityRefHandler = self._refuse_entity
         self.path: list[str] = []  # names of the open elements, outermost first
         self._prefix = ""
         self._complete: list[_Unit] = []
@@ -157,13 +175,6 @@ class _UnitReader(ABC):
         self._num_chars += len(text)
         if self._num_chars > MAX_LINE_BYTES:
             raise self._error(f"a segment of more than {MAX_LINE_BYTES:,} characters; split or remove it")
-
-    def _refuse_declaration(self, name: str, *_: Any) -> None:
-        # Entities can grow to gigabytes or read other files; default attributes are added to every tag.
-        raise self._error(f"declares {name[:40]!r}; remove the declarations within <!DOCTYPE ...>")
-
-    def _refuse_entity(self, name: str | None, *_: Any) -> int:
-        raise self._error(f"uses the entity {(name or '')[:40]!r}; write the character itself in its place")
 
     def _error(self, problem: str) -> CorpusError:
         return self.file.error(self.parser.CurrentLineNumber, problem)

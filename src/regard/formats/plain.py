@@ -1,0 +1,74 @@
+"""Plain text: paragraphs that were wrapped by hand are translated whole and wrapped again."""
+
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from regard.formats.segments import Lines, Segment, Wanted, Work, has_words, replaced
+
+_PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
+_BEGIN = re.compile(r"\s*(?:[-*•·–]\s|\d{1,3}[.)]\s|[>#|])")
+_MIN_WIDTH = 40
+
+
+def plain_document(text: str, wanted: Wanted) -> Work:
+    """Translate plain text."""
+    return (yield from replaced(text, list(_segments(text))))
+
+
+def _segments(text: str) -> Iterator[Segment]:
+    lines = Lines(text)
+    for found in _PARAGRAPH.finditer(text):
+        place = found.start()
+        for group in _groups(found[0].splitlines(keepends=True)):
+            written = "".join(group)
+            inner = written.strip()
+            lead = len(written) - len(written.lstrip())
+            start, end = place + lead, place + lead + len(inner)
+            place += len(written)
+            if not has_words(inner):
+                continue
+            write: Callable[[str], str] = str
+            if len(group) > 1:
+                indent = group[1][: len(group[1]) - len(group[1].lstrip())]
+                ending = "\r\n" if "\r\n" in written else "\n"
+                write = partial(
+                    _wrapped, width=max(map(_width, group)), indent=indent, ending=ending, lead=lead
+                )
+            yield Segment(" ".join(inner.split()), start, end, lines.at(start), write=write)
+
+
+def _groups(lines: list[str]) -> Iterator[list[str]]:
+    """Yield the lines that make one text: those of a wrapped paragraph together, others alone."""
+    group: list[str] = []
+    for line in lines:
+        if group and not (_is_wrapped(group, line, max(map(_width, lines))) and not _BEGIN.match(line)):
+            yield group
+            group = []
+        group.append(line)
+    yield group
+
+
+def _is_wrapped(group: list[str], line: str, width: int) -> bool:
+    """Tell whether a line goes on with the one before: its first word had no more room there."""
+    word = line.split(maxsplit=1)[0]
+    before = _width(group[-1])
+    return before >= _MIN_WIDTH and before + 1 + len(word) > width
+
+
+def _width(line: str) -> int:
+    return len(line.rstrip())
+
+
+def _wrapped(text: str, width: int, indent: str, ending: str, lead: int) -> str:
+    first = " " * lead
+    lines = textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return ending.join(lines)[lead:]

@@ -1,0 +1,147 @@
+"""PO files: messages without a translation get one; the header and all else stays."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from regard.corpus.po_format import PoEntry, po_entries, po_header
+from regard.errors import CorpusError, DocumentError
+from regard.formats.segments import HAS_TRANSLATION, Edit, Segment, Wanted, Work, has_words, replaced
+from regard.text.protect import items
+
+_FEW = "n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20)"
+_PLURALS = {
+    "nplurals=1; plural=0;": "id ja ko ms th vi zh",
+    "nplurals=2; plural=(n > 1);": "fr br oc tr wa",
+    "nplurals=2; plural=(n != 1);": (
+        "af bg bn ca da de el en eo es et eu fi fo fy gl gu he hi hu is it kn ku lb ml mr nb ne nl nn no pa"
+        " pt sq sv sw ta te ur zu"
+    ),
+    f"nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : {_FEW} ? 1 : 2);": "be bs hr ru sr uk",
+    "nplurals=3; plural=(n==1) ? 0 : (n>=2 && n<=4) ? 1 : 2;": "cs sk",
+    f"nplurals=3; plural=(n==1 ? 0 : {_FEW} ? 1 : 2);": "pl",
+}
+_WIDTH = 76
+
+
+def po(text: str, wanted: Wanted) -> Work:
+    """Translate the messages of a PO file or of a template."""
+    lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line))
+    try:
+        entries = list(po_entries((line.rstrip("\r\n") for line in lines), _error))
+    except CorpusError as error:
+        raise DocumentError(str(error)) from None
+    segments: list[Segment] = []
+    edits: list[Edit] = []
+    num_plurals = 2
+    for number, entry in enumerate(entries):
+        if entry.is_header():
+            if number == 0:
+                edits, num_plurals = _header(entry, text, starts, wanted)
+        elif not entry.is_obsolete:
+            segments += _segments(entry, text, starts, num_plurals, wanted)
+    return (yield from replaced(text, segments, edits))
+
+
+def _error(line: int, problem: str) -> CorpusError:
+    return CorpusError(f"line {line}: {problem}")
+
+
+def _segments(
+    entry: PoEntry, text: str, starts: Sequence[int], num_plurals: int, wanted: Wanted
+) -> Iterator[Segment]:
+    """Yield a segment for each form; the last one has the place, and writes all of them."""
+    is_plural = "msgid_plural" in entry.fields
+    keywords = [word for word in entry.fields if word.startswith("msgstr")]
+    if any(entry.text(word) for word in keywords) and not wanted.again:
+        wanted.skipped[HAS_TRANSLATION] += 1
+        return
+    forms = ["msgid"] if num_plurals > 1 or not is_plural else []
+    forms += ["msgid_plural"] * (num_plurals - len(forms)) if is_plural else []
+    sources = [entry.text(form) for form in forms]
+    if not all(map(has_words, sources)):
+        return
+    start, end = starts[entry.line - 1], starts[entry.lines[keywords[-1]][1]]
+    before = text[start : starts[entry.lines[keywords[0]][0] - 1]]
+    writer = _Writer(before, sources, is_plural, "\r\n" if "\r\n" in before else "\n")
+    for number, source in enumerate(sources, 1):
+        place = (start, end) if number == len(sources) else (start, start)
+        yield Segment(source, *place, entry.line, write=writer.add)
+
+
+@dataclass
+class _Writer:
+    """Gathers the forms of an entry, and writes it with the last of them."""
+
+    before: str  # the lines with msgctxt and msgid
+    sources: list[str]
+    is_plural: bool
+    ending: str
+    said: list[str] = field(default_factory=list)
+
+    def add(self, said: str) -> str:
+        """Take a form; return the whole entry with the last one."""
+        source = self.sources[len(self.said)]
+        inner = source.strip("\n")
+        lead, tail = source[: source.find(inner)], source[source.find(inner) + len(inner) :]
+        self.said.append(lead + said.strip("\n") + tail)
+        if len(self.said) < len(self.sources):
+            return ""
+        pairs = zip(self.sources, self.said, strict=True)
+        is_fuzzy = any(_placeholders(source) != _placeholders(said) for source, said in pairs)
+        mark = f"#, fuzzy{self.ending}" if is_fuzzy else ""
+        keywords = [f"msgstr[{form}]" if self.is_plural else "msgstr" for form in range(len(self.said))]
+        fields = [_field(*one, self.ending) for one in zip(keywords, self.said, strict=True)]
+        return mark + self.before + "".join(fields)
+
+
+def _placeholders(text: str) -> Counter[str]:
+    return Counter(item.text for item in items(text) if item.kind == "placeholder")
+
+
+def _field(keyword: str, text: str, ending: str) -> str:
+    """Return a field on one line, or on several as msgcat writes it."""
+    lines = [_escaped(line) for line in text.splitlines(keepends=True)] or [""]
+    if len(lines) == 1 and len(keyword) + len(lines[0]) + 3 <= _WIDTH:
+        return f'{keyword} "{lines[0]}"{ending}'
+    parts = [part for line in lines for part in _wrapped(line)]
+    return f'{keyword} ""{ending}' + "".join(f'"{part}"{ending}' for part in parts)
+
+
+def _wrapped(line: str) -> Iterator[str]:
+    part = ""
+    for word in re.findall(r"\S+\s*|\s+", line):
+        if part and len(part) + len(word.rstrip()) > _WIDTH:
+            yield part
+            part = ""
+        part += word
+    yield part
+
+
+def _escaped(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return escaped.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+
+
+def _header(entry: PoEntry, text: str, starts: Sequence[int], wanted: Wanted) -> tuple[list[Edit], int]:
+    """Return the changes that fill in what a template leaves open, and how many forms a plural has."""
+    first, last = entry.lines["msgstr"]
+    start, end = starts[first - 1], starts[last]
+    rule = next((rule for rule, codes in _PLURALS.items() if wanted.target in codes.split()), None)
+    filled = {
+        r"(?<=charset=)CHARSET\b": "UTF-8",
+        r'(?<="Language:) ?(?=\\n")': f" {wanted.target}",
+    }
+    if rule is not None:
+        filled[r"nplurals=INTEGER; plural=EXPRESSION;"] = rule
+    edits = []
+    for pattern, value in filled.items():
+        if found := re.compile(pattern).search(text, start, end):
+            edits.append(Edit(*found.span(), value))
+    said = re.search(r"nplurals=(\d)", po_header(entry.text("msgstr")).get("plural-forms", ""))
+    counted = said or re.search(r"nplurals=(\d)", rule or "")
+    return edits, max(1, int(counted[1])) if counted else 2
