@@ -85,6 +85,15 @@ def test_a_pipe_or_a_device_is_written_to_and_stays_what_it_is(tmp_path):
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
 
+def test_a_pipe_without_a_name_is_written_to_by_the_link_to_it():
+    reader, writer = os.pipe()  # as /dev/stdout and `>(command)` name one
+    with writing(Path(f"/dev/fd/{writer}")) as [file]:
+        file.write(b"through")
+    os.close(writer)
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path

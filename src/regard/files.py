@@ -160,7 +160,9 @@ def writing(*paths: Path) -> Iterator[list[IO[bytes]]]:
     for path in paths:
         if path.is_dir():  # before the first of several is in its place
             raise OutputError(f"{path}: cannot be written (it is a folder); name a file")
-        places.append(path.resolve() if path.is_symlink() else path)
+        # What is no regular file may have no other name: /dev/stdout is a link to `pipe:[4711]`.
+        is_special = path.exists() and not path.is_file()
+        places.append(path.resolve() if path.is_symlink() and not is_special else path)
     with contextlib.ExitStack() as cleaning, _explained(paths[0]):
         cleaning.callback(_remove, temporaries)
         with contextlib.ExitStack() as closing:
