@@ -13,13 +13,15 @@ from small import translator as translator_with
 
 import regard
 from regard.model.presets import PRESETS
+from regard.options.search import BeamOptions
 from regard.options.text import CharacterOptions, WordOptions
+from regard.text.normalize import trace_normalize
 from regard.text.protect import items, missing
 from regard.text.tokenizer import TokenizerPair
 from regard.translate.guard import Said, hardly_seen, judge
 from regard.translate.queue import Queue
 from regard.translate.request import Request
-from regard.translate.retry import in_capitals
+from regard.translate.retry import attempts, in_capitals
 from regard.vocabulary import EOS, FIRST_BYTE, UNK
 
 LETTERS = TokenizerPair.learn(
@@ -470,6 +472,14 @@ def test_second_tries_cost_at_most_as_much_as_the_first_and_a_little():
         done = queue.give(batch, model.searcher.search(job.queries, job.search, job.num_best))
     assert len(searched) > 1 and sum(searched[1:]) <= max(120, searched[0])
     assert done[0][1].flags
+
+
+def test_a_copy_is_not_searched_again_for_words_left_out():
+    """Coverage never mended a copy (of 57), and cost most of the time of lines that make no sense."""
+    assert list(attempts(trace_normalize("xq zz kk"), ("copied",))) == []
+    assert [one.search for one in attempts(trace_normalize("le chat dort"), ("uncovered",))] == [
+        BeamOptions(coverage_penalty=0.1)
+    ]
 
 
 def test_a_placeholder_reaches_the_model_as_a_number_and_comes_back_as_it_was():

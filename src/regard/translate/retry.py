@@ -97,7 +97,7 @@ def attempts(source: Normalized, flags: Sequence[str], terms: Sequence[Span] = (
         yield _around_items(source, terms, capitals=False)
     if _REPEATING.intersection(flags):
         yield Attempt((source,), _ONCE)
-    if set(flags) - {"lost"} - _REPEATING:
+    if set(flags) - {"lost", "copied"} - _REPEATING:  # a copy has looked at everything
         yield Attempt((source,), _WHOLE)
     if set(flags) - {"lost"} and len(words(source.text)) == 1:
         lower = _recased(source, str.lower, first=False)
