@@ -166,3 +166,13 @@ def test_the_guard_copies_names_and_the_plain_search_does_not():
     assert "copied-name" not in plain.flags
     same = translator.translate([text, "Il dort.", text], num_best=3)
     assert [two.text for two in same[::2]] == [one.text] * 2
+
+
+def test_an_amount_that_a_stand_in_kept_whole_is_written_as_usual():
+    for model, text, expected in [
+        ("fr-en", "Il coûte 1 234,56 €.", "€1,234.56"),
+        ("en-fr", "It costs $1,234.56.", "1 234,56 $"),
+    ]:
+        (one,) = Translator.open(model, pool=IN_THIS_THREAD).translate([text])
+        assert expected in one.text.replace("\u202f", " ").replace("\u00a0", " ")
+        assert {"kept", "typography"} <= set(one.flags)

@@ -32,11 +32,15 @@ class Mended:
     is_near: bool = False
 
 
-def mend(model: Loaded, source: Normalized, text: str, part: Part) -> Mended:
-    """Return a translation of one stretch with names, numbers and quotation marks put right."""
+def mend(model: Loaded, source: Normalized, text: str, part: Part, judged: str | None = None) -> Mended:
+    """Return a translation of one stretch with names, numbers and quotation marks put right.
+
+    `judged` is the source with its own numbers, if the model read stand-ins for them.
+    """
     look = _Look.of(source, text, part)
     names = _names(model, look)
-    marks = [*_numbers(model, source, text), *_quotes(look)]
+    read = written(source) if judged is None else judged
+    marks = [*_numbers(model, read, text), *_quotes(look)]
     edits: Edits = []
     for span, new in sorted([*names, *marks]):
         if not edits or edits[-1][0][1] <= span[0]:
@@ -117,9 +121,8 @@ def _is_name(look: _Look, place: int) -> bool:
     return word[:1].isupper() and word.replace("-", "").isalpha() and before[-1:] not in _BEFORE_A_START
 
 
-def _numbers(model: Loaded, source: Normalized, text: str) -> Edits:
+def _numbers(model: Loaded, read: str, text: str) -> Edits:
     """Return what rewrites the numbers that stand in the translation as the source writes them."""
-    read = written(source)
     edits: Edits = []
     left = [item for item in items(text) if item.kind in ("number", "amount")] if items(read) else []
     for item in items(read):

@@ -133,7 +133,7 @@ def outcome_of(
         return None
     mended = Mended(*described)
     if mends and not way.capitals:
-        mended = mend(model, source, *described)
+        mended = mend(model, source, *described, way.judged)
     used = uses(model, stretch.matches, source, mended.text)
     if used and mended.text != described[0]:
         before = uses(model, stretch.matches, source, described[0])
@@ -151,7 +151,8 @@ def outcome_of(
     others: dict[str, Alternative] = {}
     for other in found.hypotheses[1:num_best]:
         if described := describe(model, source, ids, other, way):
-            one = mend(model, source, *described).text if mends and not way.capitals else described[0]
+            is_mended = mends and not way.capitals
+            one = mend(model, source, *described, way.judged).text if is_mended else described[0]
             if one != text:
                 others.setdefault(one, Alternative(one, other.score, other.log_prob))
     return Outcome(
