@@ -13,6 +13,7 @@ export const name = "mechanics";
 export const inputs = (state) => [state.step, state.view, state.layer, state.head, state.micro];
 
 const AGREES = 1e-2; // of states that have eleven bits
+const SEEN = 8; // rows of a card that are in sight without scrolling
 const ROLES = {
   score: "encoder",
   qkv: "encoder",
@@ -27,6 +28,7 @@ const ROLES = {
 export function draw({ trace, cards, state, act, id }) {
   const { layer, head } = layerAndHead(trace, state);
   const layered = cards.some((card) => card.shows.some((show) => show.name.includes("{l}")));
+  const long = trace.attentions.cross && trace.source.pieces.length > SEEN;
   const where = layered ? t("mechanics.where", { layer: layer + 1, head: head + 1 }) : "";
   return h(
     "section",
@@ -39,6 +41,7 @@ export function draw({ trace, cards, state, act, id }) {
       state.view === "alignment" && trace.model.reading?.shifted
         ? h("span", { class: "hint" }, t("mechanics.shifted"))
         : null,
+      long ? h("span", { class: "hint" }, t("mechanics.heaviest")) : null,
       micro(cards, state, act),
     ),
     h(
@@ -89,19 +92,28 @@ function shown(trace, card, show, step, layer, head) {
   const { cross } = trace.attentions;
   if (!cross) return null;
   const values = [...rows(headOf(show.form === "weights" ? cross.weights : cross.scores, layer, head))[step]];
-  const scaled = values.map((value) => value * show.scale);
+  const order = inOrder(trace, step, layer, head);
+  const source = names(trace.source, "pieces");
   const sum = values.reduce((total, value) => total + value, 0);
   return h(
     "div",
     { class: "numbers-of" },
     symbol(card, show),
-    bars(names(trace.source, "pieces"), scaled, {
+    bars(order.map((place) => source[place]), order.map((place) => values[place] * show.scale), {
       language: trace.model.source_language,
       role: "attention",
       high: show.form === "weights" ? 1 : 0,
     }),
     show.form === "weights" ? h("p", { class: "sum" }, t("sum", { value: fixed(sum, 3) })) : null,
   );
+}
+
+/** The places of the source; where not all are in sight, those with the most weight come first. */
+function inOrder(trace, step, layer, head) {
+  const places = [...trace.source.pieces.keys()];
+  if (places.length <= SEEN || !trace.attentions.cross) return places;
+  const weights = rows(headOf(trace.attentions.cross.weights, layer, head))[step];
+  return places.sort((one, other) => weights[other] - weights[one]);
 }
 
 /** What the numbers are called, unless the formula above has just said it. */
@@ -125,7 +137,7 @@ function vectors(trace, card, show, step, layer, head) {
     return vector(show.symbol, found.shape.length === 1 ? found.values : row(found, step).values);
   const weights = rows(headOf(trace.attentions.cross.weights, layer, head))[step];
   const weighted = show.form === "weighted";
-  const lines = rows(found).map((values, place) => (weighted ? values.map((value) => value * weights[place]) : values));
+  const all = rows(found);
   const bound = largest(found.values);
   return h(
     "div",
@@ -134,8 +146,9 @@ function vectors(trace, card, show, step, layer, head) {
     h(
       "ol",
       { class: "strips", tabindex: 0, lang: trace.model.source_language },
-      lines.map((values, place) => {
+      inOrder(trace, step, layer, head).map((place) => {
         const name_ = printable(trace.source.pieces[place].piece);
+        const values = weighted ? all[place].map((value) => value * weights[place]) : all[place];
         return h("li", null, h("bdi", { class: "name", title: name_ }, piece(name_)), strip(values, bound));
       }),
     ),

@@ -49,6 +49,15 @@ export function draw({ trace, state, act, id }) {
   );
 }
 
+/** Bring the column of the current step into sight. */
+export function after(panel, { changed }) {
+  const column = changed && panel.querySelector(".decoder .now");
+  if (!column) return;
+  const box = column.closest(".scroll");
+  const [left, right] = [column.offsetLeft, column.offsetLeft + column.offsetWidth];
+  if (left < box.scrollLeft || right > box.scrollLeft + box.clientWidth) box.scrollLeft = left - box.clientWidth / 2;
+}
+
 const nextLayer = (key) => key.replace(/\d+/, (layer) => Number(layer) + 1);
 
 /** The columns of a side, in the order in which they are computed. */
