@@ -271,7 +271,7 @@ def test_a_page_with_its_models_is_written_whole_or_not_at_all(tmp_path, capsys,
     assert run(["page", "fr-en-fixed", "--out", str(path)]) == 0
     assert path.stat().st_size < 6_000_000 and "fr-en-fixed" in capsys.readouterr().out
     assert run(["page", "fr-en-fixed", "--out", str(tmp_path / "page.pdf")]) == 2
-    monkeypatch.setattr("regard.cli.page._MAX_BYTES", 1000)
+    monkeypatch.setattr("regard.trace.live._MAX_BYTES", 1000)
     assert run(["page", "fr-en-fixed", "--out", str(tmp_path / "large.html")]) == 2
     assert "regard serve" in capsys.readouterr().err
     assert [one.name for one in tmp_path.iterdir()] == ["translator.html"]

@@ -1,13 +1,20 @@
 """The live page, as a reader meets it: a real server, bundled models, a real browser."""
 
+import csv
+import functools
+import io
 import json
 import os
 import re
 import shutil
+import struct
+import threading
 import time
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import as_file, files
 from pathlib import Path
 from urllib.parse import quote
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -18,7 +25,9 @@ from regard.cli import run
 from regard.errors import ConfigError
 from regard.loaded import Loaded
 from regard.trace.document import HeadOff, LookSo, MaskOff, PositionsOff
+from regard.trace.live import LivePage
 from regard.trace.make import Tracer
+from regard.trace.views import load_trace
 from regard.viewer.lessons import read_lessons
 from regard.viewer.page import served_page
 
@@ -45,13 +54,32 @@ def browser():
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def one_file(tmp_path_factory):
+    """The page as one file with models and an engine in it."""
+    path = tmp_path_factory.mktemp("file") / "translator.html"
+    assert run(["page", *MODELS, "--out", str(path)]) == 0
+    return path
+
+
+on = functools.partial(pytest.mark.parametrize, indirect=["open_page"])
+on_both = on("open_page", ["server", "file"])
+
+
 @pytest.fixture
-def open_page(browser, server):
-    """Opens the page. At the end no other machine may have been asked, and nothing gone wrong."""
+def open_page(browser, server, request):
+    """Opens the page of the server or, offline, that in one file.
+
+    At the end no other machine may have been asked, and nothing gone wrong.
+    """
     contexts, wrong = [], []
+    offline = getattr(request, "param", "server") == "file"
+    home = request.getfixturevalue("one_file").as_uri() if offline else f"{server.url}/"
 
     def open_page(address="", width=1280, allowed=(), **more):
-        context = browser.new_context(viewport={"width": width, "height": 900}, **{"locale": "en-US", **more})
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, offline=offline, **{"locale": "en-US", **more}
+        )
         contexts.append(context)
         shown = context.new_page()
 
@@ -61,17 +89,18 @@ def open_page(browser, server):
 
         shown.on(
             "request",
-            lambda request: request.url.startswith((server.url, "data:", "blob:")) or note(request.url),
+            lambda asked: asked.url.startswith((home, "data:", "blob:")) or note(asked.url),
         )
         shown.on(
             "console", lambda message: note(message.text) if message.type in ("error", "warning") else None
         )
         shown.on("pageerror", lambda error: note(str(error)))
-        shown.goto(f"{server.url}/#{address}")
+        shown.goto(f"{home}#{address}")
         shown.wait_for_selector("body.ready")
         settled(shown)
         return shown
 
+    open_page.raw = offline  # the engine in the page shows the plain search
     yield open_page
     for context in contexts:
         context.close()
@@ -176,6 +205,7 @@ def test_nothing_but_this_server_may_be_asked(open_page, server):
     assert status == 404 and "script-src" not in headers["content-security-policy"]
 
 
+@on_both
 def test_a_drag_moves_the_gaze_and_python_says_the_same(open_page, tracers):
     shown = open_page(link())
     before = said(shown)
@@ -220,6 +250,7 @@ def test_keys_move_a_weight(open_page, tracers):
     assert said(shown) == words_of(tracers["fr-en-rnn"].trace(TEXT, interventions=[forced]))
 
 
+@on_both
 def test_a_word_can_be_edited_and_the_decoder_goes_on(open_page, tracers):
     shown = open_page(link())
     chip(shown, "target", "European").dblclick()
@@ -310,12 +341,13 @@ def test_a_given_translation_is_read_word_by_word(open_page, tracers):
     shown.wait_for_selector(".changes .now", state="detached")
 
 
+@on_both
 def test_without_attention_beside_it_one_transport_moves_both(open_page, tracers):
     shown = open_page(link())
     shown.locator("button.compare").click()
     shown.wait_for_selector(".beside .bottleneck canvas")
     settled(shown)
-    assert said(shown, ".beside") == words_of(tracers["fr-en-fixed"].trace(TEXT))
+    assert said(shown, ".beside") == words_of(tracers["fr-en-fixed"].trace(TEXT, raw=open_page.raw))
     assert shown.locator(".both .without mark").count() > 0
     for _ in range(3):
         shown.keyboard.press("]")
@@ -324,12 +356,12 @@ def test_without_attention_beside_it_one_transport_moves_both(open_page, tracers
     assert shown.locator(".beside .transport").is_hidden()
 
 
-@pytest.mark.parametrize(
-    ("button", "change"),
+@on(
+    ("open_page", "button", "change"),
     [
-        ("off-positions_off", PositionsOff()),
-        ("off-mask_off", MaskOff()),
-        ("off-head_off", None),
+        ("server", "off-positions_off", PositionsOff()),
+        ("file", "off-mask_off", MaskOff()),
+        ("file", "off-head_off", None),
     ],
 )
 def test_what_is_switched_off_is_off_in_python_too(open_page, tracers, button, change):
@@ -344,6 +376,7 @@ def test_what_is_switched_off_is_off_in_python_too(open_page, tracers, button, c
     assert shown.locator(f".{button}").get_attribute("aria-pressed") == "true"
 
 
+@on_both
 def test_the_beam_goes_on_from_a_hypothesis_that_was_dropped(open_page, tracers):
     shown = open_page(link(open="beam"))
     node = shown.locator(".tree .node.dropped").first
@@ -465,7 +498,7 @@ def solve(shown, lesson):
             shown.locator(".lengths .choice button").last.click()
 
 
-@pytest.mark.parametrize("language", ["en", "ko"])
+@on(("open_page", "language"), [("server", "en"), ("file", "ko")])
 def test_every_lesson_loads_by_its_address_and_its_task_can_be_solved(open_page, language):
     shown = open_page(f"lesson=1&lang={language}")
     for lesson in range(1, 14):
@@ -511,28 +544,43 @@ def test_a_telephone_does_not_scroll_sideways_and_a_finger_moves_the_gaze(open_p
     assert shown.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_files_are_saved_as_what_is_shown(open_page, tmp_path):
-    shown = open_page(link())
+@on_both
+def test_files_are_saved_as_what_is_shown(open_page, browser, tracers, tmp_path):
+    shown = open_page(link(measure="scores", view="cross", pin="5.7"))
     drag(shown, "European", "économique")
     wait_for_change(shown)
-    for form, start in (
-        ("svg", b"<svg"),
-        ("html", b"<!DOCTYPE"),
-        ("csv", b","),
-        ("json", b"{"),
-        ("png", b"\x89PNG"),
-    ):
-        if form == "png":
-            pytest.importorskip("matplotlib")
+    (change,) = changes_in(shown)
+    forced = LookSo(step=change["step"], weights=change["weights"], layer=0)
+    trace = tracers["fr-en-rnn"].trace(TEXT, interventions=[forced])
+    saved = {}
+    for form in ("svg", "png", "csv", "json", "html"):
         with shown.expect_download() as download:
             shown.select_option(".viewer:not(.beside) .save select", form)
         path = tmp_path / f"saved.{form}"
         download.value.save_as(path)
-        data = path.read_bytes()
-        assert data.lstrip().startswith(start) or (form == "svg" and b"<svg" in data[:200])
-        if form != "png":
-            assert "economic" in data.decode()
-    assert (tmp_path / "saved.html").stat().st_size < 1_000_000
+        saved[form] = path.read_bytes()
+    root = ElementTree.fromstring(saved["svg"])
+    pinned = root.find(".//*[@class='pinned']")
+    assert pinned is not None and "économique" in pinned.text
+    width, height = struct.unpack(">II", saved["png"][16:24])
+    assert (width, height) == (2 * int(root.get("width")), 2 * int(root.get("height")))
+    found, wanted = (
+        list(csv.reader(io.StringIO(text)))
+        for text in (saved["csv"].decode(), trace.to_csv(by="pieces", measure="scores"))
+    )
+    assert [row[0] for row in found] == [row[0] for row in wanted] and found[0] == wanted[0]
+    numbers = [np.array([row[1:] for row in rows[1:]], dtype=float) for rows in (found, wanted)]
+    assert np.allclose(*numbers, atol=2e-3)
+    assert load_trace(tmp_path / "saved.json").target.text == trace.target.text
+    context = browser.new_context(offline=True)
+    again = context.new_page()
+    again.goto((tmp_path / "saved.html").as_uri())
+    again.wait_for_selector(".target .chip")
+    assert "economic European" in " ".join(said(again, ".viewer"))
+    with again.expect_download() as download:  # a saved page saves pictures too
+        again.select_option(".save select", "svg")
+    assert ElementTree.fromstring(download.value.path().read_bytes()).tag.endswith("svg")
+    context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -616,14 +664,6 @@ def test_steps_and_changes_are_fast(open_page):
     assert time.monotonic() - begun < 10
 
 
-@pytest.fixture(scope="module")
-def one_file(tmp_path_factory):
-    """The page as one file with models and an engine in it."""
-    path = tmp_path_factory.mktemp("file") / "translator.html"
-    assert run(["page", *MODELS, "--out", str(path)]) == 0
-    return path
-
-
 @pytest.mark.parametrize(
     "without", ["delete window.Worker", "Object.defineProperty(window, 'localStorage', {get() { throw 1; }})"]
 )
@@ -635,3 +675,80 @@ def test_a_file_works_without_workers_and_without_storage(browser, one_file, wit
     shown.wait_for_selector(".viewer:not(.beside) .target .chip", timeout=60_000)
     assert "cat" in " ".join(said(shown)).lower() and shown.evaluate("window.ran === undefined")
     context.close()
+
+
+def test_a_site_asks_for_a_model_when_it_is_needed_and_works_in_any_folder(browser, tmp_path, capsys):
+    folder = tmp_path / "course" / "attention"
+    assert run(["page", "fr-en-rnn", "fr-en-fixed", "--site", str(folder)]) == 0
+    assert run(["page", "fr-en-rnn", "fr-en-fixed", "--site", str(folder)]) == 0  # one of ours is replaced
+    (tmp_path / "notes").write_text("mine")
+    assert run(["page", "fr-en-fixed", "--site", str(tmp_path)]) == 2
+    assert "was not written by regard" in capsys.readouterr().err
+    headers = (folder / "_headers").read_text()
+    assert "frame-ancestors 'none'" in headers and "immutable" in headers
+
+    asked = []
+
+    class Host(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            asked.append(self.path)
+
+    host = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Host, directory=str(tmp_path)))
+    threading.Thread(target=host.serve_forever, daemon=True).start()
+    context = browser.new_context()
+    shown = context.new_page()
+    address = f"http://127.0.0.1:{host.server_port}/course/attention/#{link(text='Le chat dort.')}"
+    shown.goto(address)
+    settled(shown)
+    models = [path.rpartition("/")[2] for path in asked if ".regard" in path]
+    assert "cat" in " ".join(said(shown)) and [one.split(".")[0] for one in models] == ["fr-en-rnn"]
+    assert shown.evaluate("() => fetch('http://127.0.0.1:9/x').then(() => false, () => true)")
+    shown.route("**/fr-en-fixed.*", lambda route: route.abort())
+    shown.locator("button.compare").click()
+    assert "cannot be fetched" in shown.inner_text(".error")
+    shown.unroute("**/fr-en-fixed.*")
+    shown.locator(".asking .go").click()  # it is asked for again
+    shown.wait_for_selector(".beside .bottleneck")
+    context.route("**/regard-worker.js", lambda route: route.abort())
+    other = context.new_page()
+    other.goto(address)
+    settled(other)
+    assert said(other) == said(shown)
+    context.close()
+    host.shutdown()
+    host.server_close()
+
+
+def test_show_makes_a_page_that_goes_on_by_itself(browser, tracers, tmp_path, capsys):
+    path = tmp_path / "look.html"
+    asked = ["show", "fr-en-rnn", "Le chat dort.", "--prefix", "A", "--beam", "2", "--live"]
+    assert run(asked) == 2 and "--html" in capsys.readouterr().err
+    assert run([*asked, "--html", str(path), "--set", "diversity=1"]) == 2
+    assert "no search option 'diversity'" in capsys.readouterr().err
+    assert run([*asked, "--html", str(path)]) == 0
+    expected = words_of(tracers["fr-en-rnn"].trace("Le chat dort.", prefix="A", beam_size=2, raw=True))
+    context = browser.new_context(offline=True)
+    shown = context.new_page()
+    shown.goto(path.as_uri())
+    settled(shown)
+    assert said(shown) == expected and "A" in shown.inner_text(".change")
+    shown.locator(".undo").click()
+    shown.wait_for_selector(".changes .now", state="detached")
+    settled(shown)
+    assert said(shown)[0] == "The"
+    # In the frame of a notebook there is no address and no storage.
+    notebook = context.new_page()
+    notebook.set_content(LivePage.of("fr-en-rnn").showing("Le chat dort.", prefix="A")._repr_html_())
+    frame = notebook.frame_locator("iframe")
+    frame.locator(".changes .now").wait_for()
+    assert frame.locator(".target .chip .text").first.inner_text() == "A"
+    context.close()
+
+
+def test_a_lesson_whose_model_is_not_there_says_so(browser, tmp_path):
+    LivePage.of("fr-en-rnn").save(tmp_path / "one.html")
+    shown = browser.new_page()
+    shown.goto(f"{(tmp_path / 'one.html').as_uri()}#lesson=11")
+    settled(shown)
+    assert "fr-en," in shown.inner_text(".missing-model")
+    shown.close()

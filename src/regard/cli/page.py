@@ -1,20 +1,19 @@
 """`regard page`: the page where a translation can be watched, questioned and changed."""
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 
-from regard.cli.serve import chosen_models, need_packages
+from regard.cli.serve import need_packages
 from regard.errors import ConfigError
-
-_MAX_BYTES = 40_000_000  # of a model: a browser has it in memory as text, as bytes and as numbers
+from regard.starter import chosen_models
 
 NAME = "page"
 HELP = "watch a model translate, and change what it looks at, in a browser"
 DESCRIPTION = (
     "Starts a server on this machine only and opens its page in the browser: translate any sentence, drag\n"
     "the gaze of a word to another, edit words, switch heads off, take thirteen lessons. Ctrl-C ends it.\n"
-    "With --out no server is started: the page is written to a file that translates by itself, offline."
+    "With --out or --site no server is started: the page is written to one file, or to a folder for any\n"
+    "web host, and translates by itself."
 )
 EXAMPLES = """examples:
   regard page
@@ -22,6 +21,7 @@ EXAMPLES = """examples:
   regard page --lessons my-course.json
   regard page --no-browser --port 8000
   regard page fr-en-rnn fr-en-fixed --out translator.html
+  regard page fr-en-rnn fr-en-fixed --site public
 """
 
 
@@ -37,12 +37,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, metavar="FILE.html", help="write one file with the models and an engine in it"
     )
+    parser.add_argument(
+        "--site", type=Path, metavar="FOLDER", help="write a static site with the models and an engine in it"
+    )
     parser.add_argument("--no-browser", action="store_true", help="print the address only")
 
 
 def run(options: argparse.Namespace) -> None:
     """Serve the page and open it, or write it."""
-    if options.out is not None:
+    if options.out is not None or options.site is not None:
         _write(options)
         return
     need_packages()
@@ -66,28 +69,18 @@ def run(options: argparse.Namespace) -> None:
 
 def _write(options: argparse.Namespace) -> None:
     """Write the page that translates by itself."""
-    from regard.engines import NUMPY
-    from regard.files import writing
-    from regard.loaded import Loaded
-    from regard.trace.live import facts
+    from regard.trace.live import LivePage
     from regard.viewer.lessons import read_lessons
-    from regard.viewer.page import live_page
 
-    if options.out.suffix.lower() not in (".html", ".htm"):
+    if options.out is not None and options.out.suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"--out {options.out}: end the name in .html")
     lessons = None if options.lessons is None else read_lessons(options.lessons)
-    models = []
-    for name, path in chosen_models(options.models).items():
-        loaded = replace(Loaded.open(path, compute=NUMPY), name=name)
-        data = path.read_bytes()
-        if len(data) > _MAX_BYTES:
-            raise ConfigError(
-                f"{path}: has {len(data) / 1e6:.0f} MB, and a page holds models of up to "
-                f"{_MAX_BYTES / 1e6:.0f} MB; use `regard serve`"
-            )
-        models.append((facts(loaded), data))
-    page = live_page(models, lessons).encode()
-    with writing(options.out) as (stream,):
-        stream.write(page)
-    names = ", ".join(one["name"] for one, _ in models)
-    print(f"{options.out}: {names}; {len(page) / 1e6:.1f} MB. Open it in a browser.")
+    page = LivePage.of(*options.models, lessons=lessons)
+    names = ", ".join(facts["name"] for facts, _ in page.models)
+    if options.site is not None:
+        page.save_site(options.site)
+        size = sum(len(data) for _, data in page.models) / 1e6
+        print(f"{options.site}: {names}; {size:.1f} MB of models. Put the folder on a web host.")
+    if options.out is not None:
+        page.save(options.out)
+        print(f"{options.out}: {names}; {options.out.stat().st_size / 1e6:.1f} MB. Open it in a browser.")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from regard.cli.settings import add_compute, read_compute, read_time
 from regard.errors import ConfigError
-from regard.starter import bundled, locate
+from regard.starter import chosen_models
 
 NAME = "serve"
 HELP = "translate for other programs, over HTTP"
@@ -142,16 +142,3 @@ def _check(options: argparse.Namespace) -> None:
         raise ConfigError(f"--port {options.port} is not valid; use 0 to 65535")
     if "*" in options.allow_origin:
         raise ConfigError("--allow-origin * would let every web page use the server; name the sites")
-
-
-def chosen_models(paths: list[Path]) -> dict[str, Path]:
-    """Return the models by name; those of the package if none is named."""
-    if not paths:
-        return bundled()
-    models: dict[str, Path] = {}
-    for path in paths:
-        found = locate(path)
-        if found.stem in models:
-            raise ConfigError(f"two models are named {found.stem}; rename one of the files")
-        models[found.stem] = found
-    return models

@@ -27,6 +27,7 @@ DESCRIPTION = (
 EXAMPLES = """examples:
   regard show fr-en "je suis étudiant"
   regard show fr-en "je suis étudiant" --html look.html
+  regard show fr-en-rnn "je suis étudiant" --html look.html --live
   regard show fr-en-rnn fr-en "je suis étudiant" --svg both.svg
   regard show fr-en "je suis étudiant" --force "I am a student"
   regard show fr-en "je suis étudiant" --step 2
@@ -56,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("csv", "the numbers of the heat map"),
     ):
         parser.add_argument(f"--{form}", metavar="FILE", help=f"write {what}; - is standard output")
+    parser.add_argument(
+        "--live", action="store_true", help="--html holds the models too, and translates by itself"
+    )
     parser.add_argument("--item", type=int, metavar="N", help="which item of a file of features (default: 1)")
     parser.add_argument(
         "--force", metavar="TEXT", help="show this translation instead of the one the model finds"
@@ -102,9 +106,13 @@ def run(options: argparse.Namespace) -> None:
     measure = "scores" if options.scores else "weights"
     traces = _traces(options, effects=options.effects or "html" in asked or "json" in asked, which=which)
     if asked:
+        live = _live_page(options, traces[0]) if options.live else b""
         if options.effects and asked.keys() - {"html", "json"}:
             measure = "erasure"
-        made = {form: rendered(traces, form, which, by, measure) for form in asked}  # type: ignore[arg-type]
+        made = {
+            form: live if live and form == "html" else rendered(traces, form, which, by, measure)  # type: ignore[arg-type]
+            for form in asked
+        }
         files = {form: Path(path) for form, path in asked.items() if path != "-"}
         if files:
             with writing(*files.values()) as streams:
@@ -152,6 +160,12 @@ def _check_together(options: argparse.Namespace, asked: dict[str, str]) -> None:
         raise ConfigError(
             "--step prints all numbers of a step in the terminal; remove --scores, --effects and output files"
         )
+    if options.live and "html" not in asked:
+        raise ConfigError("--live makes a page; name its file, as in --html look.html --live")
+    if options.live and options.part is not None:
+        raise ConfigError("a live page shows the plain search of the whole text; remove --part")
+    if options.live and _are_traces(options.words):
+        raise ConfigError("--live needs a text to translate; a trace file has no model in it")
     if "html" in asked and (options.attention or options.scores):
         raise ConfigError("a page contains every attention; remove --attention and --scores")
     if options.effects and (options.scores or options.attention) and asked:
@@ -164,7 +178,7 @@ def _traces(options: argparse.Namespace, *, effects: bool, which: "Which | None"
     from regard.trace.views import load_trace
 
     words: list[str] = options.words
-    if words and all(word.endswith(".json") and " " not in word for word in words):
+    if _are_traces(words):
         asked = (options.force, options.prefix, options.change, options.beam, options.set, options.gates)
         if any(asked) or options.part or options.raw or options.item:
             raise ConfigError(
@@ -187,6 +201,27 @@ def _traces(options: argparse.Namespace, *, effects: bool, which: "Which | None"
     return [trace for path in models for trace in made(Tracer.open(path))]
 
 
+def _live_page(options: argparse.Namespace, trace: "Trace") -> bytes:
+    """Return the page that begins with what is asked for and goes on by itself."""
+    from regard.starter import default_model
+    from regard.trace.live import LivePage
+
+    models, _ = _models_first(options.words)
+    page = LivePage.of(*(models or [default_model()]), search=read_search(options.beam, options.set))
+    shown = page.showing(
+        trace.source.text if trace.whole is None else trace.whole.source,
+        prefix=options.prefix,
+        force=options.force,
+        interventions=list(map(_change, options.change)),
+        by="pieces" if options.pieces else "words",
+    )
+    return shown.to_html().encode()
+
+
+def _are_traces(words: Sequence[str]) -> bool:
+    return bool(words) and all(word.endswith(".json") and " " not in word for word in words)
+
+
 def _chosen(parts: "list[Trace]", options: argparse.Namespace) -> "list[Trace]":
     """Return the parts of a text that are to be shown."""
     if options.part is not None:
@@ -204,12 +239,9 @@ def _parts(parts: "list[Trace]") -> str:
 
 def _models_and_text(words: Sequence[str]) -> tuple[list[Path], str]:
     """Return which models translate what: the words that name models come first."""
-    from regard.starter import default_model, names_model
+    from regard.starter import default_model
 
-    models: list[Path] = []
-    left = list(words)
-    while left and names_model(left[0]) and feature_file(left[0]) is None:
-        models.append(Path(left.pop(0)))
+    models, left = _models_first(words)
     if len(left) > 1:
         raise ConfigError(
             f"one text at a time can be shown, and there are {len(left)}; put the text into quotes"
@@ -224,6 +256,17 @@ def _models_and_text(words: Sequence[str]) -> tuple[list[Path], str]:
     except UnicodeError as error:
         raise ConfigError(f"the text on standard input is not UTF-8 ({error}); convert it") from None
     return models, line
+
+
+def _models_first(words: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """Return the words that name models, and the rest."""
+    from regard.starter import names_model
+
+    left = list(words)
+    models: list[Path] = []
+    while left and names_model(left[0]) and feature_file(left[0]) is None:
+        models.append(Path(left.pop(0)))
+    return models, left
 
 
 def _source(text: str, item: int | None) -> "str | Features":

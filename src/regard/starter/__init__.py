@@ -5,9 +5,10 @@
 
 import difflib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from regard.errors import ModelFileError
+from regard.errors import ConfigError, ModelFileError
 
 DEFAULT = "fr-en"
 ENDING = ".regard"
@@ -48,6 +49,19 @@ def names_model(word: str) -> bool:
 def locate(path: Path) -> Path:
     """Return the file of a model: the path itself, or that of a model of the package named so."""
     return path if _is_file(path) else bundled().get(str(path), path)
+
+
+def chosen_models(paths: Sequence[Path]) -> dict[str, Path]:
+    """Return the models by name; those of the package if none is named."""
+    if not paths:
+        return bundled()
+    models: dict[str, Path] = {}
+    for path in paths:
+        found = locate(path)
+        if found.stem in models:
+            raise ConfigError(f"two models are named {found.stem}; rename one of the files")
+        models[found.stem] = found
+    return models
 
 
 def _is_file(path: str | Path) -> bool:

@@ -1,4 +1,4 @@
-"""One self-contained HTML file: the traces, the scripts that show them, and nothing that could call out."""
+"""The page in its four forms: a file with traces, a file with models, what a server sends, a static site."""
 
 import base64
 import hashlib
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from graphlib import TopologicalSorter
 from importlib.resources import files
 from typing import Any, Literal
+from urllib.parse import quote
 
 from regard.draw.labels import escaped
 from regard.flags import FLAGS
@@ -15,8 +16,20 @@ from regard.report.html import frame
 
 _POLICY = (
     "default-src 'none'; script-src 'self' {hashes}; style-src 'self'; img-src 'self' data: blob:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'"
 )
+_NO_FRAMES = "; frame-ancestors 'none'"  # which holds in a header only
+WORKER = "regard-worker.js"  # of a static site; a folder that has it is one of ours
+# In the form that Netlify, Cloudflare Pages and others read.
+_HEADERS = """/*
+  Content-Security-Policy: {policy}
+  X-Content-Type-Options: nosniff
+  Referrer-Policy: no-referrer
+/models/*
+  Cache-Control: public, max-age=31536000, immutable
+"""
+LiveModel = tuple[dict[str, Any], bytes]
+"""What a page is told of a model (`regard.trace.live.facts`), and the model's file."""
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
 _LANGUAGES: tuple[Literal["en", "ko"], ...] = ("en", "ko")
 _NO_SCRIPTS = "This page shows more where scripts may run. 스크립트를 켜면 더 볼 수 있습니다."
@@ -43,14 +56,12 @@ def page(documents: Sequence[str], cards: Sequence[list[dict[str, Any]]], pictur
         for document, of_one in zip(documents, cards, strict=True)
     )
     strings = {language: _strings(language) for language in _LANGUAGES}
-    image = base64.b64encode(picture.encode()).decode()
     modules = json.dumps({"imports": _modules()})
     # Scripts stand in the file itself, the import map and the start inline, the modules as data: URLs: a page
     # opened as file:// may not import its neighbours.
     body = f"""<body>
 <div id="app"></div>
-<figure id="picture"><img alt="{escaped(title)}" src="data:image/svg+xml;base64,{image}">
-<noscript><figcaption>{_NO_SCRIPTS}</figcaption></noscript></figure>
+{_shown_before(title, picture)}
 <script type="application/json" id="strings">{_inert(json.dumps(strings, ensure_ascii=False))}</script>
 <script type="application/json" id="traces">{_inert(f"[{traces}]")}</script>
 <script type="importmap">{modules}</script>
@@ -64,58 +75,113 @@ def served_page(lessons: str | None = None) -> tuple[str, str]:
 
     `lessons` is JSON in the form of `static/lessons.json`, which is used without it.
     """
-    modules = json.dumps({"imports": {f"#app/{name}": f"/static/app/{name}.js" for name in _names()}})
-    strings = {language: _strings(language) for language in _LANGUAGES}
-    hashes = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-        for script in (modules, _START)
-    )
-    preloads = "".join(f'<link rel="modulepreload" href="/static/app/{name}.js">' for name in _names())
-    html = f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>regard</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/static/style.css">
-<script type="importmap">{modules}</script>
-{preloads}
-</head>
-<body>
-<div id="app"></div>
-<noscript>{_NO_SCRIPTS}</noscript>
-<script type="application/json" id="strings">{_inert(json.dumps(strings, ensure_ascii=False))}</script>
-<script type="application/json" id="lessons">{_inert(lessons or _read("lessons.json"))}</script>
-<script type="module">{_START}</script>
-</body>
-</html>
-"""
-    return html, _POLICY.format(hashes=hashes)
+    html, policy = _linked("/static/", ["app"], _data(lessons))
+    return html, policy + _NO_FRAMES
 
 
-def live_page(models: Sequence[tuple[dict[str, Any], bytes]], lessons: str | None = None) -> str:
-    """Return a page that translates by itself, with an engine in it; of each model its facts and its file."""
-    strings = {language: _strings(language) for language in _LANGUAGES}
+def live_page(
+    models: Sequence[LiveModel], lessons: str | None = None, asked: str = "", picture: str | None = None
+) -> str:
+    """Return a page that translates by itself: the models and an engine stand in it.
+
+    `asked` is what the page shows first, in the form of its address. `picture` is as in `page`.
+    """
     modules = json.dumps({"imports": _modules() | _modules("engine")})
-    facts = json.dumps([one for one, _ in models], ensure_ascii=False)
     weights = "\n".join(
         f'<script type="text/plain" id="model-{place}">{base64.b64encode(data).decode()}</script>'
         for place, (_, data) in enumerate(models)
     )
+    # The engine stands here as text, for a worker, where no import map holds.
+    data = _data(lessons, models=[facts for facts, _ in models], engine=_engine(), asked=asked)
     body = f"""<body>
 <div id="app"></div>
-<noscript>{_NO_SCRIPTS}</noscript>
-<script type="application/json" id="strings">{_inert(json.dumps(strings, ensure_ascii=False))}</script>
-<script type="application/json" id="lessons">{_inert(lessons or _read("lessons.json"))}</script>
-<script type="application/json" id="models">{_inert(facts)}</script>
-<script type="application/json" id="engine">{_inert(json.dumps(_engine()))}</script>
+{_shown_before("regard", picture)}
+{data}
 {weights}
 <script type="importmap">{modules}</script>
 <script type="module">{_START}</script>
 </body>"""
     style = f'<link rel="icon" href="data:,">\n<style>\n{_read("style.css")}</style>'
     return frame("regard", style, body, scripts=[modules, _START], has_worker=True)
+
+
+def site(models: Sequence[LiveModel], lessons: str | None = None) -> dict[str, bytes]:
+    """Return the files of a static site, for any web host and any folder of it, by their paths.
+
+    Models are files of their own, fetched when they are first asked; a changed model has another name, so
+    that hosts may let browsers keep them.
+    """
+    names = [
+        f"models/{facts['name']}.{hashlib.sha256(data).hexdigest()[:12]}.regard" for facts, data in models
+    ]
+    listed = [facts | {"url": quote(name)} for (facts, _), name in zip(models, names, strict=True)]
+    html, policy = _linked("./", ["app", "engine"], _data(lessons, models=listed), in_meta=True)
+    scripts = [f"{folder}/{name}.js" for folder in ("app", "engine") for name in _names(folder)]
+    return {
+        "index.html": html.encode(),
+        WORKER: _engine().encode(),
+        "_headers": _HEADERS.format(policy=policy + _NO_FRAMES).encode(),
+        **{path: _read(path).encode() for path in ("style.css", *scripts)},
+        **{name: data for name, (_, data) in zip(names, models, strict=True)},
+    }
+
+
+def _linked(base: str, folders: Sequence[str], data: str, *, in_meta: bool = False) -> tuple[str, str]:
+    """Return a page whose scripts and styles are files under `base`, and its policy."""
+    paths = {
+        f"#{folder}/{name}": f"{base}{folder}/{name}.js" for folder in folders for name in _names(folder)
+    }
+    modules = json.dumps({"imports": paths})
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in (modules, _START)
+    )
+    policy = _POLICY.format(hashes=hashes)
+    meta = f'\n<meta http-equiv="Content-Security-Policy" content="{policy}">' if in_meta else ""
+    needed = [path for name, path in paths.items() if name.startswith("#app/")]
+    preloads = "".join(f'<link rel="modulepreload" href="{path}">' for path in needed)
+    html = f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">{meta}
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="generator" content="regard">
+<title>regard</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="{base}style.css">
+<script type="importmap">{modules}</script>
+{preloads}
+</head>
+<body>
+<div id="app"></div>
+{_shown_before("regard", None)}
+{data}
+<script type="module">{_START}</script>
+</body>
+</html>
+"""
+    return html, policy
+
+
+def _shown_before(title: str, picture: str | None) -> str:
+    """Return what is seen before scripts run, where none may, and on paper."""
+    if picture is None:
+        return f"<noscript>{_NO_SCRIPTS}</noscript>"
+    image = base64.b64encode(picture.encode()).decode()
+    return f"""<figure id="picture"><img alt="{escaped(title)}" src="data:image/svg+xml;base64,{image}">
+<noscript><figcaption>{_NO_SCRIPTS}</figcaption></noscript></figure>"""
+
+
+def _data(lessons: str | None, **more: Any) -> str:
+    """Return what a page that can be asked is told, as inert script elements: texts, lessons, and more."""
+    told = {
+        "strings": json.dumps({language: _strings(language) for language in _LANGUAGES}, ensure_ascii=False),
+        "lessons": lessons or _read("lessons.json"),
+        **{name: json.dumps(value, ensure_ascii=False) for name, value in more.items()},
+    }
+    return "\n".join(
+        f'<script type="application/json" id="{name}">{_inert(text)}</script>' for name, text in told.items()
+    )
 
 
 def _engine() -> str:

@@ -3,6 +3,7 @@
 import { h, printable } from "#app/dom";
 import { currentLanguage, t, fixed, percent } from "#app/i18n";
 import { differing } from "#app/differ";
+import { intervention } from "#app/header";
 
 /** The kinds of changes that a link may ask for. */
 export const TYPES = new Set(["look", "prefix", "force", "head_off", "positions_off", "mask_off"]);
@@ -103,15 +104,9 @@ function version(key, words, others, entry) {
 function described(change) {
   if (change.type === "prefix") return t("change.prefix", { text: printable(change.text) });
   if (change.type === "force") return t("change.force", { text: printable(change.text) });
-  if (change.type === "look")
-    return change.share === 1
-      ? t("change.gaze", { word: printable(change.word ?? String(change.step + 1)), name: printable(change.name ?? "") })
-      : t("change.weight", {
-          word: printable(change.word ?? String(change.step + 1)),
-          name: printable(change.name ?? ""),
-          share: percent(change.share ?? 0),
-        });
-  if (change.type === "head_off")
-    return t("change.head_off", { layer: change.layer + 1, head: change.head + 1, kind: t(`view.${change.kind}`) });
-  return t(`change.${change.type}`);
+  if (change.type !== "look" || !change.name) return intervention(change);
+  const told = { word: printable(change.word), name: printable(change.name) };
+  return change.share === 1
+    ? t("change.gaze", told)
+    : t("change.weight", { ...told, share: percent(change.share ?? 0) });
 }

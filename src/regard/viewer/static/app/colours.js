@@ -17,8 +17,8 @@ export const isDark = () =>
 const amounts = () => (isDark() ? NIGHT : BLUES);
 
 /** Red, green and blue of an amount from 0 to the bound, or of a signed value from -bound to bound. */
-export function shaded(value, bound, signed) {
-  const anchors = signed ? PUOR : amounts();
+export function shaded(value, bound, signed, dark = isDark()) {
+  const anchors = signed ? PUOR : dark ? NIGHT : BLUES;
   const share = Math.min(1, Math.max(signed ? -1 : 0, (value || 0) / (bound || 1)));
   const place = (signed ? (share + 1) / 2 : share) * (anchors.length - 1);
   const low = Math.min(Math.floor(place), anchors.length - 2);

@@ -4,9 +4,11 @@ import { h } from "#app/dom";
 import { t } from "#app/i18n";
 import { can as canUnroll } from "#app/unrolled";
 import { can as canMultiply } from "#app/matrices";
+import { FORMS } from "#app/picture";
+import { saving } from "#app/save";
 
 export const name = "drawers";
-export const inputs = (state) => [state.open];
+export const inputs = (state) => [state.open, state.said];
 
 /** Panels that can be closed, by the names under which they are opened. */
 export const DRAWERS = { map: "heatmap", heads: "selector", likely: "candidates", steps: "mechanics", unrolled: "unrolled", matrices: "matrices", beam: "beam" };
@@ -40,6 +42,10 @@ export function draw({ trace, state, act, live }) {
       ),
     live
       ? [h("button", { type: "button", class: "give", onclick: () => live.give() }, t("give")), live.saving()]
-      : h("span", { class: "hint no-engine" }, t("reason.saved")),
+      : [
+          h("span", { class: "hint no-engine" }, t("reason.saved")),
+          saving({ forms: FORMS, file: act.picture, say: (what) => act.set({ said: t(what.message ?? what) }) }),
+          state.said ? h("p", { class: "hint", role: "status" }, state.said) : null,
+        ],
   );
 }

@@ -9,8 +9,10 @@ const BY = new Set(["words", "pieces"]);
 /** Whether this page has an address of its own: one inside a notebook's frame has not. */
 const hasAddress = () => ["file:", "http:", "https:"].includes(location.protocol);
 
+/** What the address asks for; what the page was made to show first, where it says nothing. */
 export function read() {
-  return hasAddress() ? new URLSearchParams(location.hash.slice(1)) : new URLSearchParams();
+  const address = hasAddress() ? location.hash.slice(1) : "";
+  return new URLSearchParams(address || JSON.parse(document.getElementById("asked")?.textContent || '""'));
 }
 
 /** The state of viewer `number` that an address asks for. Limits are the viewer's business. */

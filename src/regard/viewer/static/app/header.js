@@ -83,7 +83,8 @@ function note(kind, sign, text, title) {
   );
 }
 
-function intervention({ type, step, layer, head, kind }) {
+/** What was changed, in words. */
+export function intervention({ type, step, layer, head, kind }) {
   if (type === "head_off") return t("change.head_off", { layer: layer + 1, head: head + 1, kind: t(`view.${kind}`) });
   if (type !== "look") return t(`change.${type}`);
   const where = [

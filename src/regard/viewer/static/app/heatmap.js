@@ -48,7 +48,7 @@ export function draw({ trace, state, act, id }) {
         t("numbers"),
       ),
     ),
-    drawn ? [explain(state, current), drawn] : h("p", { class: "hint empty" }, t("heatmap.none")),
+    drawn ? [explain(state, current), drawn] : h("p", { class: "hint empty" }, t(trace.coming ? "heatmap.coming" : "heatmap.none")),
     h("p", { class: "standing" }, t("standing")),
   );
 }
@@ -60,8 +60,7 @@ function explain(state, current) {
 
 function table(trace, state, current, act, id) {
   const { matrix, rows, columns, texts, signed, kind } = current;
-  const finite = matrix.flat().filter(Number.isFinite);
-  const bound = signed ? finite.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9) : Math.max(1, ...finite);
+  const bound = boundOf(current);
   const languages = {
     row: kind === "encoder" ? trace.model.source_language : trace.model.target_language,
     column: kind === "decoder" ? trace.model.target_language : trace.model.source_language,
@@ -143,10 +142,16 @@ function table(trace, state, current, act, id) {
   );
 }
 
+/** The value that has the strongest colour. */
+export function boundOf({ matrix, signed }) {
+  const finite = matrix.flat().filter(Number.isFinite);
+  return signed ? finite.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9) : Math.max(1, ...finite);
+}
+
 /** Few columns may have more room; never less than a finger needs. */
 const width = (count) => (count > 24 ? "dense" : count > 17 ? "" : count > 10 ? "roomy" : "airy");
 
-function strongest(line, measure) {
+export function strongest(line, measure) {
   const size = measure === "erasure" ? Math.abs : (value) => value;
   let best = -1;
   line.forEach((value, place) => {

@@ -48,7 +48,7 @@ export const done = (task, facts) =>
   facts.said !== undefined &&
   Object.entries(task.check).every(([key, wanted]) => Boolean(CHECKS[key]?.(facts, wanted)));
 
-export function draw({ number, facts, go, close }) {
+export function draw({ number, facts, has, go, close }) {
   if (number === null || !LESSONS[number]) return list(go);
   const lesson = LESSONS[number];
   if (!solved.has(lesson.id) && done(lesson.task, facts)) {
@@ -70,6 +70,7 @@ export function draw({ number, facts, go, close }) {
         h("button", { type: "button", class: "leave", onclick: close }, t("lesson.close"))),
     ),
     own(lesson.text).map((line) => h("p", null, lowered(line))),
+    has(lesson.stage.model) ? null : h("p", { class: "hint missing-model" }, t("lesson.missing", { model: lesson.stage.model })),
     lesson.widget ? widget(lesson.widget, answer, `${lesson.id}.${currentLanguage()}`) : null,
     h(
       "p",

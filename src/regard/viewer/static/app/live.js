@@ -8,6 +8,7 @@ import { heaviest, names, ribbons, unitOf, units } from "#app/views";
 import { focus, looks, moved } from "#app/gaze";
 import { differing } from "#app/differ";
 import { MAX_TEXT, question, remarks } from "#app/question";
+import { FORMS } from "#app/picture";
 import { saving } from "#app/save";
 import { same, wordsOf } from "#app/changes";
 import * as changes from "#app/changes";
@@ -30,6 +31,7 @@ export async function start({ app, main, asked, remember, source }) {
   const beside = h("article", { class: "viewer beside", hidden: true });
   main.append(places.lesson, places.ask, places.note, places.changes, h("div", { class: "slots" }, host, beside));
 
+  const usual = () => (known(FIRST.model) ?? models[0]).name;
   const used = () => state.changes.filter((change) => !change.off);
   const request = () => ({
     text: before?.[state.part]?.trace.source.text ?? state.text,
@@ -76,7 +78,12 @@ export async function start({ app, main, asked, remember, source }) {
       live.change({ type: "prefix", text: (head + (joins ? text.replace(/^ /, "") : text)).trimStart() }, step);
     },
     give: () => ((state.giving = !state.giving), draw(), document.querySelector(".giving textarea")?.focus()),
-    saving: () => saving({ forms: source.forms, file: (form) => source.file(request(), form), say: (what) => say(what.message ? reason(what) : what) }),
+    saving: () =>
+      saving({
+        forms: [...FORMS, ...source.forms],
+        file: (form) => (FORMS.includes(form) ? viewer.act.picture(form) : source.file(request(), form)),
+        say: (what) => say(what.message ? reason(what) : what),
+      }),
   };
 
   const reason = (error) => (t(error.message) === error.message ? printable(error.message) : t(error.message));
@@ -150,7 +157,8 @@ export async function start({ app, main, asked, remember, source }) {
       entry.trace.effects = effects;
       delete entry.effects;
       if (now[0] !== entry || !viewer?.store) return;
-      viewer.trace.effects = effects;
+      Object.assign(viewer.trace, { effects, coming: false });
+      viewer.act.set({});
       viewer.redraw();
     }, () => {}); // dropped, since something else was asked
     const marks = used().length ? differing(wordsOf(entry), wordsOf(old)) : null;
@@ -194,6 +202,7 @@ export async function start({ app, main, asked, remember, source }) {
     return lessons.draw({
       number: state.lesson,
       facts: facts(),
+      has: known,
       go: (number) => open(number),
       close: () => ((state.lesson = null), draw(), remember()),
     });
@@ -237,7 +246,7 @@ export async function start({ app, main, asked, remember, source }) {
     const view = { step: 0, view: "alignment", layer: null, head: null, measure: "weights", micro: null, pin: null };
     if (viewer?.store) viewer.act.set({ ...view, ...stage.state, open: stage.open ?? ["map"] });
     else asked.state = { ...stage.state, open: stage.open };
-    set({ text: stage.text, model: known(stage.model) ? stage.model : state.model, changes: stage.changes ?? [], compare: Boolean(stage.compare), part: 0 });
+    set({ text: stage.text, model: known(stage.model) ? stage.model : state.model || usual(), changes: stage.changes ?? [], compare: Boolean(stage.compare), part: 0 });
     scrollTo({ top: 0 });
   }
 
@@ -274,7 +283,7 @@ export async function start({ app, main, asked, remember, source }) {
     const number = Number(params.get("lesson")) - 1;
     if (params.get("lesson") && number !== state.lesson && lessons.LESSONS[number] && !params.get("s")) return open(number);
     state.lesson = params.get("lesson") && lessons.LESSONS[number] ? number : null;
-    const model = known(params.get("m")) ? params.get("m") : known(FIRST.model) ? FIRST.model : models[0].name;
+    const model = known(params.get("m")) ? params.get("m") : usual();
     const text = params.get("s")?.trim() || (known(model).source === "fr" ? FIRST.text : lessons.exampleOf(known(model).source));
     let wanted = [];
     let broken = false;

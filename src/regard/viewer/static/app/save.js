@@ -3,10 +3,8 @@
 import { h } from "#app/dom";
 import { t } from "#app/i18n";
 
-const FORMS = ["svg", "png", "html", "csv", "json"];
-
 /** The list of forms; `file(form)` gives the contents, `say` is told what happened. */
-export function saving({ file, say, forms = FORMS }) {
+export function saving({ file, say, forms }) {
   return h(
     "label",
     { class: "save" },

@@ -1,10 +1,5 @@
 // Where traces come from. `ask` gives them, `can` says whether something can be done: null, or the reason why not.
 
-/** Traces that stand in the page: nothing can be asked of them but what they hold. */
-export function embedded(entries) {
-  return { entries, can: () => "reason.saved" };
-}
-
 /** The server that sent this page. */
 export function served() {
   const post = async (body, signal) => {
@@ -26,6 +21,7 @@ export function served() {
   };
   return {
     can: () => null,
+    forms: ["html", "json"],
     async models() {
       return (await (await fetch("/api/v1/models")).json()).models;
     },
@@ -35,29 +31,40 @@ export function served() {
     },
     /** What is shown, as a file. */
     async file(request, form) {
-      return (await post({ ...body(request), form })).blob();
+      const answer = await post({ ...body(request), form });
+      if (form !== "json") return answer.blob();
+      // One part was asked for, so there is one trace; its numbers stay as they are written, since its id depends on it.
+      const text = await answer.text();
+      return new Blob([text.slice('{"traces":['.length, -"]}".length)], { type: "application/json" });
     },
   };
 }
 
-/** The engine inside this page: its models stand in the page, and it works in a worker, or without one here. */
+/**
+ * The engine of this page, in a worker or without one here. A model stands in the page or, on a site, in a file beside
+ * it, which is fetched when it is first asked.
+ */
 export function inside(models) {
   const ask = worker() ?? here();
-  const sent = new Set();
+  const brought = new Map(); // models that the engine has or will have, by name
   const effects = new Set(); // ids of traces whose effects are still being computed
   let number = 0;
-  const to = (name, message) => {
-    if (!sent.has(name)) {
-      sent.add(name);
-      const place = models.findIndex((facts) => facts.name === name);
-      ask({ id: ++number, kind: "model", name, facts: models[place], data: document.getElementById(`model-${place}`).textContent });
-    }
-    return ask({ ...message, id: ++number, name });
+  const bring = async (name) => {
+    const place = models.findIndex((facts) => facts.name === name);
+    const data = await contents(models[place].url, place);
+    return ask({ id: ++number, kind: "model", name, facts: models[place], data });
+  };
+  const to = async (name, message) => {
+    if (!brought.has(name)) brought.set(name, bring(name));
+    await brought.get(name).catch((error) => {
+      brought.delete(name); // it may be there the next time
+      throw error;
+    });
+    return ask({ ...message, name });
   };
   const drop = () => effects.forEach((of) => (effects.delete(of), ask({ id: ++number, kind: "cancel", of })));
   return {
     can: () => null,
-    forms: ["json"],
     note: "plain.hint",
     models: async () => models.map(({ about, design, name }) => ({
       name, source: about.source_language, target: about.target_language, kind: about.kind,
@@ -66,32 +73,58 @@ export function inside(models) {
     async ask(request, signal) {
       drop();
       const { model, ...asked } = body(request);
-      const answer = to(model, { kind: "trace", request: asked });
-      const of = number;
-      const entry = await answer;
+      const of = ++number;
+      const entry = await to(model, { id: of, kind: "trace", request: asked });
       if (signal?.aborted) throw new DOMException("", "AbortError");
       /** What each source word does, which takes longer. */
       entry.effects = () => (effects.add(of), ask({ id: ++number, kind: "effects", of }).finally(() => effects.delete(of)));
       return [entry];
     },
-    async file(request) {
+    /** What is shown as JSON; as HTML, this page itself, which begins where it is now. */
+    async file(request, form) {
+      if (form === "html") return new Blob([copy()], { type: "text/html" });
       const { model, ...asked } = body(request);
-      return new Blob([await to(model, { kind: "file", request: asked })], { type: "application/json" });
+      return new Blob([await to(model, { id: ++number, kind: "file", request: asked })], { type: "application/json" });
     },
+    forms: models.some(({ url }) => url) ? ["json"] : ["html", "json"],
   };
+}
+
+/** The file of a model: as text, from this page, or as bytes, from beside it. */
+async function contents(url, place) {
+  if (!url) return document.getElementById(`model-${place}`).textContent;
+  const answer = await fetch(url).catch(() => null);
+  if (!answer?.ok) throw new Error("reason.model");
+  return answer.arrayBuffer();
+}
+
+/** The text of this page as it came, but that it asks for what it shows. */
+function copy() {
+  const page = document.documentElement.cloneNode(true);
+  page.lang = "en";
+  delete page.dataset.theme;
+  page.querySelector("body").removeAttribute("class");
+  page.querySelector("#app").replaceChildren();
+  page.querySelector("#asked").textContent = JSON.stringify(location.hash.slice(1)).replaceAll("<", "\\u003c");
+  return `<!DOCTYPE html>\n${page.outerHTML}\n`;
 }
 
 /** What asks a worker, null where there may be none. */
 function worker() {
   let made;
   try {
-    made = new Worker(URL.createObjectURL(new Blob([JSON.parse(document.getElementById("engine").textContent)])));
+    const engine = document.getElementById("engine");
+    made = new Worker(engine ? URL.createObjectURL(new Blob([JSON.parse(engine.textContent)])) : "regard-worker.js");
   } catch {
     return null;
   }
   const waiting = new Map();
-  const fallback = new Promise((resolve) => (made.onerror = () => resolve(here())));
-  fallback.then((ask) => waiting.forEach(({ message, resolve, reject }) => ask(message).then(resolve, reject)));
+  let instead = null; // what is asked where a worker may be made but not run
+  made.onerror = () => {
+    instead ??= here();
+    waiting.forEach(({ message, resolve, reject }) => instead(message).then(resolve, reject));
+    waiting.clear();
+  };
   made.onmessage = ({ data: { id, value, error } }) => {
     const { resolve, reject } = waiting.get(id) ?? {};
     waiting.delete(id);
@@ -99,6 +132,7 @@ function worker() {
     else reject?.(new Error(error));
   };
   return (message) =>
+    instead?.(message) ??
     new Promise((resolve, reject) => {
       waiting.set(message.id, { message, resolve, reject });
       made.postMessage(message);

@@ -4,11 +4,12 @@ import { h, morph, paintAll } from "#app/dom";
 import { createStore, memory } from "#app/store";
 import { currentLanguage, t } from "#app/i18n";
 import { load, Unsound } from "#app/data";
-import { measures, unitOf, units } from "#app/views";
+import { measures, OF_EFFECTS, unitOf, units } from "#app/views";
 import { turned } from "#app/selector";
 import { player, stops } from "#app/transport";
 import { DRAWERS } from "#app/drawers";
 import { isDark } from "#app/colours";
+import { picture } from "#app/picture";
 import * as header from "#app/header";
 import * as transport from "#app/transport";
 import * as timeline from "#app/timeline";
@@ -39,13 +40,14 @@ const START = {
   row: null,
   open: Object.keys(DRAWERS),
   marks: null,
+  said: null,
 };
 
 /**
  * Show a trace in an element: `{ trace, cards }` as Python writes them. Returns what the page needs of it; `store` is
  * null if the trace is not sound and a message stands in its place. `live` is there if an engine can be asked.
  */
-export async function mount(host, { trace: document_, cards }, { id, state: wanted = {}, live = null }) {
+export async function mount(host, { trace: document_, cards, effects }, { id, state: wanted = {}, live = null }) {
   let trace;
   try {
     trace = await load(document_);
@@ -55,6 +57,7 @@ export async function mount(host, { trace: document_, cards }, { id, state: want
     redraw();
     return { store: null, redraw, host };
   }
+  trace.coming = Boolean(effects); // they are still being computed
   const store = createStore(START);
   const act = actions(trace, store, live);
   act.set(wanted);
@@ -72,7 +75,7 @@ export async function mount(host, { trace: document_, cards }, { id, state: want
         continue;
       }
       if (drawer && !drawn.has(panel)) elements.get(panel).hidden = false;
-      const key = JSON.stringify([currentLanguage(), isDark(), ...panel.inputs(state)]);
+      const key = JSON.stringify([currentLanguage(), isDark(), Boolean(trace.effects), ...panel.inputs(state)]);
       const changed = drawn.get(panel) !== key;
       const context = { trace, cards, state, act, live, id: `${id}-${panel.name}`, changed };
       if (changed) {
@@ -137,6 +140,8 @@ function actions(trace, store, live) {
         view === "cross" && reading ? { layer: reading.layer, head: reading.head ?? 0 } : { layer: 0, head: 0 };
       act.set({ view, pin: null, ...(view === "alignment" ? { layer: null, head: null } : first) });
     },
+    /** What is shown, as a file of a form. */
+    picture: (form) => picture(form, trace, store.state),
     turn: (axis, by) => act.set(turned(trace, store.state, axis, by)),
     nextMeasure() {
       const all = measures(trace, store.state);
@@ -159,7 +164,7 @@ function limited(trace, state, last) {
   next.layer = whole(next.layer, layers);
   next.head = next.layer === null ? null : whole(next.head, heads);
   const options = measures(trace, next);
-  if (!options.includes(next.measure)) next.measure = options[0] ?? "weights";
+  if (!options.includes(next.measure) && !(trace.coming && OF_EFFECTS.has(next.measure))) next.measure = options[0] ?? "weights";
   return next;
 }
 

@@ -102,6 +102,9 @@ export function layerAndHead(trace, state) {
   };
 }
 
+/** The measures that show what the words of the source do. */
+export const OF_EFFECTS = new Set(["erasure", "only"]);
+
 /** The measures that can be shown of what is looked at. */
 export function measures(trace, state) {
   const found = [];
