@@ -163,6 +163,9 @@ def test_it_opens_on_the_sentence_of_the_paper_with_one_hint(open_page):
     assert shown.input_value(".asking textarea") == TEXT
     assert shown.locator(".first-hint").count() == 1
     assert " ".join(said(shown)).startswith("The agreement on the European economic area")
+    # "zone économique européenne" is framed in the map: it comes out in reverse.
+    framed = shown.locator(".grid td:has(.reversed)")
+    assert framed.get_attribute("aria-label").startswith("European ← zone")
 
 
 @pytest.mark.parametrize(

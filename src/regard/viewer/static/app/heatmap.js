@@ -3,7 +3,7 @@
 import { h, piece } from "#app/dom";
 import { t, fixed, signed as withSign, percent } from "#app/i18n";
 import { shaded, css, inkOn, gradient } from "#app/colours";
-import { grid, measures, probs } from "#app/views";
+import { grid, measures, probs, reversals } from "#app/views";
 
 export const name = "heatmap";
 export const inputs = (state) => [state.by, state.view, state.layer, state.head, state.measure, state.numbers];
@@ -65,6 +65,7 @@ function table(trace, state, current, act, id) {
     row: kind === "encoder" ? trace.model.source_language : trace.model.target_language,
     column: kind === "decoder" ? trace.model.target_language : trace.model.source_language,
   };
+  const blocks = reversals(current);
   const said = kind === "cross" ? probs(trace.target, current.by) : null;
   const body = matrix.map((line, r) => {
     const top = strongest(line, state.measure);
@@ -88,6 +89,7 @@ function table(trace, state, current, act, id) {
           bound,
           signed,
           state,
+          block: blocks.find((one) => one.row === r && one.column === c),
         }),
       ),
     );
@@ -138,14 +140,18 @@ function table(trace, state, current, act, id) {
       ),
     ),
     h("output", { class: "readout", id: `${id}-readout` }, t("heatmap.readout")),
-    legend(bound, current, state.measure),
+    legend(bound, current, state.measure, blocks.length > 0),
   );
 }
 
-/** The value that has the strongest colour. */
-export function boundOf({ matrix, signed }) {
+/** The value that has the strongest colour. Where a few are far beyond all others, that of nine rows of ten. */
+export function boundOf({ matrix, signed, clips }) {
   const finite = matrix.flat().filter(Number.isFinite);
-  return signed ? finite.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9) : Math.max(1, ...finite);
+  if (!signed) return Math.max(1, ...finite);
+  const tops = matrix.map((line) => line.reduce((most, value) => Math.max(most, Math.abs(value) || 0), 1e-9));
+  const most = Math.max(1e-9, ...tops);
+  const usual = tops.sort((one, other) => one - other)[Math.floor(0.9 * (tops.length - 1))];
+  return clips && usual < most / 2 ? usual : most;
 }
 
 /** Few columns may have more room; never less than a finger needs. */
@@ -160,7 +166,7 @@ export function strongest(line, measure) {
   return best;
 }
 
-function cell({ value, r, c, top, row, column, text, bound, signed, state }) {
+function cell({ value, r, c, top, row, column, text, bound, signed, state, block }) {
   const masked = Number.isNaN(value);
   const colour = shaded(value, bound, signed);
   const number = signed ? withSign(value) : fixed(value);
@@ -192,12 +198,15 @@ function cell({ value, r, c, top, row, column, text, bound, signed, state }) {
       style: masked ? {} : { "background-color": css(colour), color: inkOn(colour) },
     },
     text ? piece(shown) : shown,
+    block ? h("i", { class: "reversed", "aria-hidden": "true", style: { "--height": block.height, "--width": block.width } }) : null,
   );
 }
 
-function legend(bound, { signed, matrix, kind }, measure) {
+function legend(bound, { signed, matrix, kind }, measure, hasBlocks) {
+  const clipped = matrix.some((line) => line.some((value) => Math.abs(value) > bound * (1 + 1e-9)));
   const masked = matrix.some((line) => line.some(Number.isNaN));
   const ends = signed ? [fixed(-bound, 2), withSign(bound, 2)] : ["0", fixed(bound, bound === 1 ? 0 : 2)];
+  if (clipped) [ends[0], ends[1]] = [`≤ ${ends[0]}`, `≥ ${ends[1]}`];
   return h(
     "div",
     { class: "legend" },
@@ -210,6 +219,8 @@ function legend(bound, { signed, matrix, kind }, measure) {
     ),
     h("span", null, h("i", { class: "sample top" }), t(measure === "erasure" ? "legend.strongest" : "legend.top")),
     kind === "encoder" ? null : h("span", null, h("i", { class: "sample now" }), t("legend.now")),
+    clipped ? h("span", null, t("legend.clipped")) : null,
+    hasBlocks ? h("span", null, h("i", { class: "sample reversed-of" }), t("legend.reversed")) : null,
     masked ? h("span", null, h("i", { class: "sample masked" }), t("legend.masked")) : null,
   );
 }

@@ -4,7 +4,7 @@ import { s } from "#app/dom";
 import { t, fixed, percent, signed as withSign } from "#app/i18n";
 import { css, inkOn, shaded } from "#app/colours";
 import { boundOf, strongest } from "#app/heatmap";
-import { grid, measures, probs } from "#app/views";
+import { grid, measures, probs, reversals } from "#app/views";
 
 export const FORMS = ["svg", "png", "csv"];
 
@@ -13,7 +13,7 @@ const GAP = 8;
 const MOST_LABEL = 220; // pixels; a longer name is cut
 const SCALE = 2; // pixels of a PNG for one of the picture
 const FONT = "14px system-ui, 'Noto Sans KR', 'Apple SD Gothic Neo', 'Malgun Gothic', sans-serif";
-const [INK, SOFT, NOW] = ["#1a1d21", "#5a6169", "#c2410c"];
+const [INK, SOFT, NOW, BLOCK] = ["#1a1d21", "#5a6169", "#c2410c", "#009e73"];
 
 /** What is shown, as a file of a form. */
 export async function picture(form, trace, state) {
@@ -83,6 +83,9 @@ function svg(trace, state, current) {
       ];
     }),
     cells,
+    reversals(current).map((one) =>
+      s("rect", { x: left + one.column * side, y: top + one.row * SIDE, width: one.width * side - 1, height: one.height * SIDE - 1,
+        fill: "none", stroke: BLOCK, "stroke-width": 2, "stroke-dasharray": "5 3", rx: 4 })),
     now >= 0 ? frame(left - 1, top + now * SIDE - 1, columns.length * side + 1, SIDE + 1, NOW) : null,
     matrix[pinned]?.[at] === undefined ? null : [
       frame(left + at * side, top + pinned * SIDE, side - 1, SIDE - 1, "#000"),

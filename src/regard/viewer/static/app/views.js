@@ -180,6 +180,7 @@ function erasure(trace, by) {
     columns: wordNames(trace),
     by,
     signed: true,
+    clips: true,
     kind: "cross",
     rowOf: (step) => unitOf(trace.target, by, step),
   };
@@ -218,4 +219,22 @@ export function heaviest(weights, share) {
     kept.push(order[kept.length]);
   }
   return kept;
+}
+
+const CLEAR = 0.2; // a weight below this is no look worth counting
+
+/** Blocks of a map where the order is turned round: rows after each other whose looks go back. */
+export function reversals({ matrix, columns, rows, kind, signed, texts }) {
+  if (kind !== "cross" || signed || texts) return [];
+  const looks = matrix.map((line, r) => {
+    const best = line.indexOf(Math.max(...line));
+    return line[best] < CLEAR || columns[best] === "</s>" || rows[r] === "</s>" ? -1 : best;
+  });
+  const found = [];
+  for (let first = 0, next; first < looks.length; first = next) {
+    for (next = first + 1; looks[next] >= 0 && looks[next] <= looks[next - 1]; ) next++;
+    const [high, low] = [looks[first], looks[next - 1]];
+    if (low >= 0 && low < high) found.push({ row: first, column: low, height: next - first, width: high - low + 1 });
+  }
+  return found;
 }
