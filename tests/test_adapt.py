@@ -59,6 +59,11 @@ def test_a_model_is_adapted_measured_and_says_so(corpora, tmp_path, capfd):
     assert after > before
     first, model = load_model(request.start), load_model(request.out)
     assert model.card["start"]["card"] == first.card
+    assert model.seen_pairs is not None
+    new, general, test = (model.seen_pairs.overlap(files[name]) for name in ("new", "general", "test"))
+    assert (
+        new.num_seen > 0.8 * new.num_checked and general.num_seen == general.num_checked and not test.num_seen
+    )
     said = model.card["adapted"]
     assert (said["from"], said["with"], said["general"]) == ("fr-en", ["new.tsv"], ["general.tsv"])
     assert said["tests"]["new"][AFTER] == after
