@@ -134,7 +134,8 @@ def load_model(path: Path) -> ModelFile:
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path}: is not a complete model ({error!r:.200}); save it again") from None
     except (TokenizerError, ConfigError) as error:
-        raise ModelFileError(f"{path}: {error}; was it saved by a newer regard?") from None
+        what = " ".join(str(error).split())  # a key of the file may have line breaks
+        raise ModelFileError(f"{path}: {what}; was it saved by a newer regard?") from None
     _check_reading(path, model)
     return model
 
