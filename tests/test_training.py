@@ -31,6 +31,7 @@ from regard.errors import (  # noqa: E402
     TrainingError,
     UnequalError,
 )
+from regard.importing.run import read_model  # noqa: E402
 from regard.modelfile import load_model, save_model  # noqa: E402
 from regard.options.text import SubwordOptions  # noqa: E402
 from regard.options.training import AverageOptions, OptimiserOptions, ScheduleOptions  # noqa: E402
@@ -316,6 +317,23 @@ def test_the_model_a_run_began_with_may_be_gone_at_its_end(corpus, tmp_path, tra
     display.update = lambda progress: start.unlink(missing_ok=True)
     trained = train(replace(plain, options={"train": {"steps": 3}}), display, no_stages)
     assert trained.num_updates == 3 and not start.exists()
+
+
+def test_an_imported_model_is_trained_on(corpus, tmp_path):
+    imported = tmp_path / "opus.regard"
+    folder = Path(__file__).parent / "golden" / "marian"
+    save_model(imported, replace(read_model(folder), source_language="fr", target_language="en"))
+    request = replace(
+        request_for(corpus, tmp_path / "m.regard"),
+        preset=None,
+        start=imported,
+        options={"train": {"steps": 2}},
+    )
+    run(request)
+    first, model = load_model(imported), load_model(request.out)
+    assert model.options == first.options and model.card["start"]["card"] == first.card
+    assert model.tokenizers.sha256 == first.tokenizers.sha256
+    assert any(not np.array_equal(array, model.weights[name]) for name, array in first.weights.items())
 
 
 def test_a_model_that_does_not_say_how_it_was_trained_is_refused(corpus, tmp_path, trained_model):

@@ -10,6 +10,7 @@ from regard.corpus.language_codes import Languages, check_languages, one_languag
 from regard.engines import Compute, Used
 from regard.errors import ModelFileError
 from regard.fast.choice import choose
+from regard.memory import LEAST_SCORE, TranslationMemory
 from regard.modelfile import ModelFile, load_model
 from regard.options.model import feature_size
 from regard.runtime.build import build_engine
@@ -90,6 +91,15 @@ class Loaded:
         """
         mend = "give the files the other way round, or another model"
         check_languages(f"{self.name} translates", Languages.of(self), what, languages, mend)
+
+    def read_memory(self, *paths: str | Path, least_score: float = LEAST_SCORE) -> TranslationMemory:
+        """Return the translation memory of one file or of two plain ones, in the languages of the model."""
+        return TranslationMemory.read(
+            *paths,
+            source_language=self.source_language,
+            target_language=self.target_language,
+            least_score=least_score,
+        )
 
     @property
     def translates(self) -> bool:

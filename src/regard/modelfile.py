@@ -5,9 +5,9 @@ The tensors are `weight.<name>`, and the bytes of `tokenizer.source` and `tokeni
 alone if both sides share it. In a packed file a matrix is one of bytes, and `scale.<name>` has for each of
 its rows what a byte is worth; loading gives numbers of 32 bits again. `frozen.<name>`, if it is there, has a
 bit for each row of a weight, set where a further training leaves the row as it is. `known.target`, if it is
-there, has the words of the target side of the training text (`text/known.py`). The metadata has one entry,
-`regard`, a JSON object: in `parts` the sha256 of each tensor, in `header_sha256` that of the header, with 64
-zeros in the place of this hash itself.
+there, has the words of the target side of the training text (`text/known.py`), and `seen.pairs` the hashes of
+its pairs (`corpus/seen.py`). The metadata has one entry, `regard`, a JSON object: in `parts` the sha256 of
+each tensor, in `header_sha256` that of the header, with 64 zeros in the place of this hash itself.
 """
 
 import hashlib
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from regard.alignment.reading import Reading
 from regard.contract import Floats
+from regard.corpus.seen import SeenPairs
 from regard.design import design
 from regard.errors import ConfigError, ModelFileError, TokenizerError
 from regard.files import writing
@@ -40,6 +41,7 @@ Kind = TypeVar("Kind")
 
 _NO_HASH = "0" * 64
 _KNOWN = "known.target"
+_SEEN = "seen.pairs"
 _MAX_HEADER_BYTES = 5_000_000  # that of a model of a hundred layers has some hundred thousand
 _MAX_TOKENIZER_BYTES = 100_000_000
 _DTYPES = {"F32": "float32", "F16": "float16", "F64": "float64", "I8": "int8", "U8": "uint8"}
@@ -52,7 +54,8 @@ class ModelFile:
     `config` (of the whole run) and `card` (data, scores, date) are plain JSON. `reading` says which attention
     aligns best, and `split_above` how many tokens a source may have before it is split, where they are known.
     `frozen` says which rows of embeddings a further training is to leave as they are. `known_words` are those
-    of the target side of the training text; a model without them does not copy names.
+    of the target side of the training text; a model without them does not copy names. `seen_pairs`
+    tells which pairs it was trained on.
     """
 
     options: RecurrentOptions | TransformerOptions
@@ -66,6 +69,7 @@ class ModelFile:
     split_above: int | None = None
     frozen: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
     known_words: KnownWords | None = None
+    seen_pairs: SeenPairs | None = None
 
 
 def save_model(path: Path, model: ModelFile, *, packed: bool = False) -> None:
@@ -84,6 +88,8 @@ def save_model(path: Path, model: ModelFile, *, packed: bool = False) -> None:
     parts |= {f"frozen.{name}": np.packbits(rows_V) for name, rows_V in model.frozen.items()}
     if model.known_words is not None:
         parts[_KNOWN] = model.known_words.bits_U
+    if model.seen_pairs is not None:
+        parts[_SEEN] = model.seen_pairs.hashes_M.astype("<u4").view(np.uint8)
     parts = {name: np.ascontiguousarray(array) for name, array in parts.items()}
     source, target = model.tokenizers.source.to_bytes(), model.tokenizers.target.to_bytes()
     parts["tokenizer.source"] = np.frombuffer(source, np.uint8)
@@ -128,7 +134,8 @@ def load_model(path: Path) -> ModelFile:
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"{path}: is not a complete model ({error!r:.200}); save it again") from None
     except (TokenizerError, ConfigError) as error:
-        raise ModelFileError(f"{path}: {error}; was it saved by a newer regard?") from None
+        what = " ".join(str(error).split())  # a key of the file may have line breaks
+        raise ModelFileError(f"{path}: {what}; was it saved by a newer regard?") from None
     _check_reading(path, model)
     return model
 
@@ -169,6 +176,7 @@ def _assemble(path: Path, header: "_Header", file: Any) -> ModelFile:
         _optional(about, "split_above", int),
         {name: _unpack_rows(path, name, parts) for name in _under("frozen.", parts)},
         KnownWords(parts[_KNOWN]) if _KNOWN in parts else None,
+        SeenPairs(parts[_SEEN].view("<u4")) if _SEEN in parts else None,
     )
     _check_finite(path, model)
     if model.split_above is not None and model.split_above < 1:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, NoReturn, cast
 
 import regard
 from regard.cli import (
+    adapt,
     align,
     demo,
     doctor,
@@ -39,11 +40,11 @@ from regard.errors import ConfigError, OutputError, RegardError
 from regard.files import MAX_EXPANSION, expansion_allowed
 
 _VERBS = (
-    demo, translate, show, page, serve, align, evaluate, train, lineage, runs, imports, export, inspect,
-    info, sample, suggestions, doctor,
+    demo, translate, show, page, serve, align, evaluate, train, adapt, lineage, runs, imports, export,
+    inspect, info, sample, suggestions, doctor,
 )  # fmt: skip
 
-_READERS = (translate, align, evaluate, train, lineage, inspect)  # of files that may be compressed
+_READERS = (translate, align, evaluate, train, adapt, lineage, inspect)  # of files that may be compressed
 _INTERRUPTED = 130
 _NO_MEMORY = "not enough memory; close other programs, or take a smaller file, batch or model"
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from regard.cli.memory import similar
 from regard.cli.progress import progress
 from regard.errors import ConfigError, DocumentError, OutputError
 from regard.files import refuse_to_replace, writing
@@ -123,7 +124,7 @@ def _report(done: "TranslatedDocument") -> Iterator[str]:
     counts += [f"{count:,} {reason} left as they are" for reason, count in done.skipped.items()]
     yield ", ".join(counts)
     flagged: dict[str, list[int]] = defaultdict(list)
-    missed = []
+    missed, alike = [], []
     for segment, translation in done.segments:
         for flag in translation.flags:
             flagged[flag].append(segment.line)
@@ -132,7 +133,9 @@ def _report(done: "TranslatedDocument") -> Iterator[str]:
             for term in translation.terms
             if term.status in ("unused", "impossible", "forbidden")
         ]
+        alike += similar(translation, f"{done.place} {segment.line:,}")
     yield from missed[:_SHOWN]
+    yield from alike[:_SHOWN]
     for flag, places in flagged.items():
         shown = ", ".join(f"{one:,}" for one in sorted(set(places))[:_SHOWN])
         more = ", ..." if len(set(places)) > _SHOWN else ""

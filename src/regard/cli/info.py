@@ -116,7 +116,7 @@ def _rows(path: Path, model: "ModelFile") -> list[tuple[str, str]]:
     for row in (_data, _training, _bleu, _signature, _chrf, _made):
         with contextlib.suppress(KeyError, TypeError, ValueError):  # a card is what its writer made of it
             rows.append(row(card))
-    for some in (_imported, _vectors, _began, _tests, _credits, _limits, _recipe):
+    for some in (_imported, _vectors, _began, _adapted, _tests, _credits, _limits, _recipe):
         with contextlib.suppress(KeyError, TypeError, ValueError):
             rows += some(card)
     return rows
@@ -172,6 +172,18 @@ def _began(card: dict[str, Any]) -> list[tuple[str, str]]:
         name, (_, training) = before.get("name") or "a model", _training(before)
         rows.append(("" if rows else "started from", f"{name}: {training}"))
     return rows
+
+
+def _adapted(card: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what the model was adapted from and with what, and what that changed."""
+    said = card["adapted"]
+    lines = [f"from {said['from']} with {', '.join([*said['with'], *said['general']])}"]
+    lines += [
+        f"{name} text: BLEU {test['before']:.1f} before, {test['after']:.1f} after, on "
+        f"{test['num_sentences']:,} sentences set aside"
+        for name, test in said["tests"].items()
+    ]
+    return [("" if place else "adapted", line) for place, line in enumerate(lines)]
 
 
 def _before(card: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -12,12 +12,13 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from regard.cli.documents import documents_among, translate_documents
+from regard.cli.memory import add_memory, read_memory, similar
 from regard.cli.progress import progress
 from regard.cli.settings import add_compute, add_search, feature_file, read_compute, read_search
 from regard.errors import ConfigError, CorpusError, SourceError
@@ -32,6 +33,7 @@ from regard.files import (
 
 if TYPE_CHECKING:
     from regard.contract import Features
+    from regard.translate.request import Request
     from regard.translate.result import Translation
     from regard.translate.translator import Translator
 
@@ -52,6 +54,7 @@ EXAMPLES = """examples:
   regard translate a.regard --with b.regard < in.fr > out.en
   regard translate fr-en --file in.fr --given out.en --jsonl
   regard translate en-fr --glossary terms.tsv < in.en > out.fr
+  regard translate en-fr --memory my.tmx < in.en > out.fr
   regard translate en-fr letter.docx --out lettre.docx
   regard translate en-fr manual/ --out manuel/
   regard translate captions.regard features.npz
@@ -72,6 +75,7 @@ _FILE_NAME = re.compile(
     re.IGNORECASE,
 )
 _LINES = (".txt", ".md", ".markdown")  # documents that are lines of text as well
+_BREAKS = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
 _SHOWN_LINES = 5
 _FLUSH_SECONDS = 0.5  # what is done is written at least so often
 
@@ -109,6 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="translate terms as this table says: source, target, further forms, separated by tabs; -form "
         "forbids one",
     )
+    add_memory(parser)
     parser.add_argument(
         "--markup", choices=["xml", "html"], help="carry the tags of each line into its translation"
     )
@@ -143,31 +148,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Translate, and say what could not be read and what looks wrong."""
     search = read_search(options.beam, options.set)
-    if options.given and (options.prefix or options.glossary or search or options.nbest > 1):
-        raise ConfigError("--given does not translate; remove --prefix, --glossary, --beam, --nbest, --set")
+    searches = options.prefix or options.glossary or options.memory or search or options.nbest > 1
+    if options.given and searches:
+        raise ConfigError(
+            "--given does not translate; remove --prefix, --glossary, --memory, --beam, --nbest, --set"
+        )
     if options.markup and (options.given or options.nbest > 1):
         raise ConfigError("--markup is for one translation of each line; remove --given and --nbest")
     from regard.corpus.features import read_features
     from regard.translate.translator import FORKING, Translator
 
-    glossary = None
-    if options.glossary:
-        from regard.terms.glossary import Glossary
-
-        glossary = Glossary.read(options.glossary)
     model, texts = _model_and_texts(options.words)
     if documents := documents_among(texts, options.out is not None):
         _refuse_for_documents(options)
-        refuse_to_replace([options.out], [options.glossary, model, *options.others])
-        from regard.options.parse import parse
-        from regard.translate.request import Request
-
+        refuse_to_replace([options.out], [options.glossary, *options.memory, model, *options.others])
         translator = Translator.open(model, *options.others, pool=FORKING, compute=read_compute(options))
-        asked = Request("", search=parse("search", search), guard=not options.no_guard, glossary=glossary)
+        asked = _asked(options, search, translator)
         return translate_documents(translator, documents, options.out, asked, options.again)
     _refuse_names(texts)
     features = feature_file(texts[0] if len(texts) == 1 else options.file)
-    inputs = [options.file, features, options.given, options.glossary, model, *options.others]
+    inputs = [
+        options.file,
+        features,
+        options.given,
+        options.glossary,
+        *options.memory,
+        model,
+        *options.others,
+    ]
     refuse_to_replace([options.out], inputs)
     translator = Translator.open(model, *options.others, pool=FORKING, compute=read_compute(options))
     report = _Report()
@@ -183,14 +191,8 @@ def run(options: argparse.Namespace) -> int:
             given = _Lines(_opened(stack, options.given), str(options.given), report)
             translations = _scored(translator, lines, given, report)
         else:
-            how = {
-                "num_best": options.nbest,
-                "guard": not options.no_guard,
-                "search": search,
-                "glossary": glossary,
-                "markup": options.markup,
-            }
-            translations = _translated(translator, lines, options.prefix, stream.isatty(), how)
+            asked = _asked(options, search, translator)
+            translations = _translated(translator, lines, asked, stream.isatty())
         (out,) = stack.enter_context(writing(options.out)) if options.out else (sys.stdout.buffer,)
         on_screen = not options.out and sys.stdout.isatty()
         show = None if on_screen else stack.enter_context(progress())
@@ -209,6 +211,24 @@ def run(options: argparse.Namespace) -> int:
     return SOME_FAILED if report.errors else 0
 
 
+def _asked(options: argparse.Namespace, search: dict[str, Any], translator: "Translator") -> "Request":
+    """Return a request without text: what the options ask of each."""
+    from regard.options.parse import parse
+    from regard.terms.glossary import Glossary
+    from regard.translate.request import Request
+
+    return Request(
+        "",
+        prefix=options.prefix or None,
+        num_best=options.nbest,
+        search=parse("search", search),
+        guard=not options.no_guard,
+        glossary=Glossary.read(options.glossary) if options.glossary else None,
+        markup=options.markup,
+        memory=read_memory(options, translator),
+    )
+
+
 @dataclass
 class _Report:
     """What is to be said at the end."""
@@ -218,6 +238,7 @@ class _Report:
     num_lines: int = 0
     terms: Counter[str] = field(default_factory=Counter)
     missed: list[str] = field(default_factory=list)
+    similar: list[str] = field(default_factory=list)
 
     def fail(self, number: int, reason: str) -> None:
         """Say at once that a line cannot be translated."""
@@ -233,6 +254,7 @@ class _Report:
             self.terms[term.status] += 1
             if term.status in ("unused", "impossible", "forbidden") and len(self.missed) < _SHOWN_LINES:
                 self.missed.append(f"line {number:,}: {term.source} → {term.target} ({term.status})")
+        self.similar += similar(translation, f"line {number:,}")[: _SHOWN_LINES - len(self.similar)]
 
     def print(self) -> None:
         """Say what looks wrong, and where."""
@@ -243,6 +265,8 @@ class _Report:
             print(f"regard: terms of the glossary: {counts}", file=sys.stderr)
             for missed in self.missed:
                 print(f"regard: {missed}", file=sys.stderr)
+        for line in self.similar:
+            print(f"regard: {line}", file=sys.stderr)
         for flag, numbers in self.flagged.items():
             shown = ", ".join(f"{number:,}" for number in numbers[:_SHOWN_LINES])
             more = ", ..." if len(numbers) > _SHOWN_LINES else ""
@@ -299,17 +323,12 @@ def _bounded(stream: IO[bytes]) -> Iterator[bytes]:
 
 
 def _translated(
-    translator: "Translator",
-    lines: "Iterable[str | Features]",
-    prefix: str | None,
-    at_once: bool,
-    how: dict[str, Any],
+    translator: "Translator", lines: "Iterable[str | Features]", asked: "Request", at_once: bool
 ) -> Iterator["Translation"]:
-    from regard.options.parse import parse
-    from regard.translate.request import Request
-
-    search = parse("search", how.pop("search"))
-    requests = (Request.of(line, prefix=prefix or None, search=search, **how) for line in lines)
+    requests = (
+        replace(asked, text=line) if isinstance(line, str) else replace(asked, text=line.text, features=line)
+        for line in lines
+    )
     if not at_once:
         yield from translator.stream(requests)
         return
@@ -345,7 +364,7 @@ def _plain(translation: "Translation") -> str:
     """Return the text, and its alternatives in further columns; a line stays a line."""
     best = translation.text if translation.marked is None else translation.marked
     texts = [best, *(one.text for one in translation.alternatives)]
-    return "\t".join(" ".join(text.split()) if not text.isprintable() else text for text in texts)
+    return "\t".join(texts if all(map(str.isprintable, texts)) else [_BREAKS.sub(" ", one) for one in texts])
 
 
 def _json(number: int, translation: "Translation", report: _Report) -> str:

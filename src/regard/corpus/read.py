@@ -76,6 +76,11 @@ class Corpus:
             on_progress(self.num_bytes)
 
 
+def holds_both(path: Path) -> bool:
+    """Tell by its name whether a file has sources and targets."""
+    return without_compression(path).suffix.lower() in _ONE_FILE_FORMATS
+
+
 def up_to_shorter_end(corpus: Corpus, on_progress: Callable[[int], None] | None = None) -> Iterator[Pair]:
     """Yield the pairs of a corpus whose sides may differ in length."""
     try:

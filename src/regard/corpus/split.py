@@ -44,6 +44,11 @@ def split_off(readings: Sequence[Reading], num_pairs: int, seed: int) -> Split:
     return Split(tuple(validation), frozenset(held_out))
 
 
+def letters(text: str) -> str:
+    """Return the letters of a text, in one case; the text itself if it has none."""
+    return _NOT_LETTERS.sub("", text.casefold()) or text
+
+
 def _keys(pair: Pair) -> set[int]:
     """Return a number for each side, of its letters if it has any; different features may have one text."""
     source = _key(0, normalize(pair.source))
@@ -51,6 +56,5 @@ def _keys(pair: Pair) -> set[int]:
 
 
 def _key(side: int, text: str) -> int:
-    letters = _NOT_LETTERS.sub("", text.casefold()) or text
-    data = letters.encode("utf-8", "surrogatepass")
+    data = letters(text).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(data, digest_size=8, salt=bytes([side])).digest())

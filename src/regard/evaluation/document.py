@@ -118,6 +118,8 @@ class Evaluation:
     seed: int
     search: dict[str, Any]
     guard: bool
+    warnings: tuple[str, ...] = ()
+    """Why scores may not mean what they seem to."""
 
     def system(self, name: str) -> System:
         """Return the system of a name."""
@@ -137,6 +139,7 @@ class Evaluation:
             "seed": self.seed,
             "search": dict(self.search),
             "guard": self.guard,
+            **({"warnings": list(self.warnings)} if self.warnings else {}),
             "systems": [
                 {
                     one.name: _plain(getattr(system, one.name))

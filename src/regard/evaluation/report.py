@@ -90,7 +90,7 @@ def _summary(evaluation: Evaluation) -> list[str]:
         verdict = "is more than chance explains" if change.is_beyond_chance else "chance may explain"
         amount = f"{abs(change.value):.1f} {'more' if change.value >= 0 else 'less'}"
         lines.append(f"{system.name} reaches {_score(system)}: {amount}, which {verdict}.")
-    return lines
+    return [*lines, *evaluation.warnings]
 
 
 def _score(system: System) -> str:

@@ -103,7 +103,8 @@ def evaluate(
         on_progress("scoring", place, len(drafts))
         bench.count(draft.name, draft.texts)
     on_progress("scoring", len(drafts), len(drafts))
-    scored = _scored(drafts, bench, test, options)
+    warnings = tuple(line for name, one in translators.items() for line in _seen(name, one, test))
+    scored = replace(_scored(drafts, bench, test, options), warnings=warnings)
     return _with_heat_maps(scored, drafts, test, on_progress) if options.heat_maps else scored
 
 
@@ -144,6 +145,21 @@ def _open(model: str | Path | Translator, test: TestSet, options: EvaluationOpti
         translator = Translator(loaded if options.guard else replace(loaded, split_above=None), FORKING)
     translator.model.check_languages("the test set is", Languages.of(test))
     return translator
+
+
+def _seen(name: str, translator: Translator, test: TestSet) -> list[str]:
+    """Return a line if pairs of the test set stand in the training data of a model."""
+    file = translator.model.file
+    if file is None or file.seen_pairs is None or test.features:
+        return []
+    found = file.seen_pairs.overlap(zip(test.sources, test.references, strict=True))
+    if not found.num_seen:
+        return []
+    of = f"{found.num_checked:,} test pairs"
+    if found.num_checked < len(test.sources):
+        of += " that could be checked"
+    why = "so its scores are too high; take them out of the test set"
+    return [f"Warning: {name} was trained on {found.num_seen:,} of {of}, {why}."]
 
 
 @dataclass(frozen=True, slots=True)

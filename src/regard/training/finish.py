@@ -20,7 +20,7 @@ from regard.runtime.build import build_engine
 from regard.training.folder import BEST_FILE, DATA_FOLDER, START_FILE, read_json, write_json
 from regard.training.guide import taught_reading
 from regard.training.history import RESULT_FILE, RUN_FILE
-from regard.training.known import known_words
+from regard.training.known import known_words, seen_pairs
 from regard.training.loop import NO_BETTER
 from regard.training.prepare import Prepared, load_prepared
 from regard.training.reading import choose_reading
@@ -72,7 +72,7 @@ def finish(request: TrainRequest, device: torch.device, end: dict[str, Any], sta
     best = _with_habits(
         load_model(folder / BEST_FILE), prepared, options, None if start is None else start.reading
     )
-    best = replace(best, known_words=known_words(prepared, start))
+    best = replace(best, known_words=known_words(prepared, start), seen_pairs=seen_pairs(prepared, start))
     sources, references = prepared.sources, prepared.references
     with stages() as progress:
         translations = _translator(best, device).translate(

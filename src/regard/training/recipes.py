@@ -82,6 +82,8 @@ _VALIDATION_PAIRS_PER_SECOND = 0.5  # more, and a short training would spend its
 _SECTIONS = ("tokenizer", "batch", "model", "train")
 _FREE = ("teacher", "variational")  # with the dropouts, what of a model only says how it learns
 _NOT_CONTINUED = ("steps", "seconds", "guidance")
+# Taken for the training of a model of another program, which is not known: a quarter of the rate is used.
+_IMPORTED = {"optimiser": {"kind": "adam", "rate": 4e-4}}
 _GENTLER = 0.25  # of the rate a model was trained at: what it knows is not to be washed away
 
 
@@ -200,6 +202,8 @@ def continued_options(
     How long it was is not among them, nor its guidance: from a small corpus an aligner may learn too little
     to teach. What the weights and their vocabulary hang on cannot be changed.
     """
+    if isinstance(config.get("imported"), Mapping):
+        config = {name: {} for name in _SECTIONS} | {"train": _IMPORTED}
     if not all(isinstance(config.get(name), Mapping) for name in _SECTIONS):
         raise ConfigError("it does not say how it was trained; start from a model made by `regard train`")
     before = {name: parse(name, config[name]).model_dump() for name in _SECTIONS}

@@ -29,6 +29,14 @@ _MOST_UNKNOWN = 0.3  # share of pieces that are single bytes in a text the model
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """A translation that is taken as it is, and its ids; none if the model cannot say it to its end."""
+
+    target: Normalized
+    ids: NDArray[np.int64] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Stretch:
     """Source text that is searched in one go, its ids, and the ids its translation begins with, if any.
 
@@ -41,6 +49,8 @@ class Stretch:
     matches: tuple[Match, ...] = ()
     """The terms of a glossary in the source."""
     terms: Terms | None = None
+    given: Given | None = None
+    """Its translation, if a translation memory has it."""
 
     @property
     def query(self) -> Query:
@@ -168,6 +178,25 @@ def outcome_of(
         verdict.near or mended.is_near or "lost" in verdict.flags or UNK in best.ids,
         used,
     )
+
+
+def outcome_given(model: Loaded, stretch: Stretch, said: Hypothesis | None) -> Outcome:
+    """Return the outcome of a stretch whose translation is given; the model only says where it came from."""
+    assert stretch.given is not None
+    target, source = stretch.given.target, stretch.source
+    text = target.original
+    whole, start = (0, len(text)), source.origin[0][0]
+    described = None if said is None else describe(model, source, stretch.ids, said)
+    if said is None or described is None:
+        span = (start, source.origin[-1][1])
+        one_by_one = np.ones((1, 1), np.float32)
+        part = Part((source.text,), (span,), (text,), (whole,), (0.0,), one_by_one, True, whole)
+        score = log_prob = 0.0
+    else:
+        part, score, log_prob = described[1], said.score, said.log_prob
+        part = replace(part, spans=tuple(map(target.to_original, part.spans)), span=whole)
+    used = uses(model, stretch.matches, source, text)
+    return Outcome(text, (part,), score, log_prob, notes=("memory",), terms=used)
 
 
 def verdict_on(

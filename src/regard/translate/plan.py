@@ -15,6 +15,7 @@ from regard.text.scripts import is_unspaced
 from regard.text.split import sentences, split
 from regard.translate.outcome import Stretch
 from regard.translate.request import Request
+from regard.translate.result import MemoryUse
 
 _FEW = 40  # pieces: of a sentence that repeats itself, a part has no more
 
@@ -26,6 +27,8 @@ class Plan:
     stretches: list[Stretch] = field(default_factory=list)
     joints: list[str] = field(default_factory=list)
     is_split: bool = False
+    memory: tuple[MemoryUse, ...] = ()
+    """What the translation memory has for its stretches, or for the whole text."""
 
 
 def plan_requests(model: Loaded, requests: Sequence[Request]) -> Iterator[Plan]:

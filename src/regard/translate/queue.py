@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regard.loaded import Loaded
 from regard.options.search import BeamOptions, SampleOptions
@@ -20,10 +21,12 @@ from regard.text.markup import read as read_markup
 from regard.text.normalize import Normalized
 from regard.translate.language import is_other_language
 from regard.translate.markup import with_tags
+from regard.translate.memory import look_up, with_memory
 from regard.translate.outcome import (
     Outcome,
     Stretch,
     copied,
+    outcome_given,
     outcome_of,
     side_by_side,
     translation_of,
@@ -47,6 +50,8 @@ class Job:
     queries: tuple[Query, ...]
     search: Search
     num_best: int
+    given: NDArray[np.int64] | None = None
+    """The translation of its only query, if that is known already."""
 
 
 @dataclass(slots=True, eq=False)
@@ -124,7 +129,9 @@ class Batch:
         """What a searcher needs to know."""
         first = self.entries[0]
         queries = tuple(entry.stretch.query for entry in self.entries)
-        return Job(queries, first.search, first.segment.text.request.num_best)
+        given = first.stretch.given
+        num_best = first.segment.text.request.num_best
+        return Job(queries, first.search, num_best, None if given is None else given.ids)
 
 
 class Queue:
@@ -138,7 +145,8 @@ class Queue:
         self.model = model
         self.batch_tokens = batch_tokens
         self._round = 0
-        self._alone: deque[_Entry] = deque()  # decoded again on their own, because of rounding
+        # On their own: those decoded again because of rounding, and those whose translation is given.
+        self._alone: deque[_Entry] = deque()
         self._waiting: dict[tuple[int, Search, int], list[_Entry]] = {}
         self._texts: dict[int, _Text] = {}
 
@@ -158,7 +166,7 @@ class Queue:
     def put(
         self, requests: Sequence[tuple[int, Request]], turn: Callable[[int], int] | None = None
     ) -> list[tuple[int, Translation]]:
-        """Add requests, each with a number of its own; return the translations of blank texts.
+        """Add requests, each with a number of its own; return the translations that need no search.
 
         What is put in later waits until what came before has been taken. `turn` may choose the round of each
         segment instead, from its number of tokens: entries of earlier rounds come first.
@@ -170,7 +178,8 @@ class Queue:
             for (_, one), marked in zip(requests, read, strict=True)
         ]
         plans = plan_requests(self.model, plain)
-        for (number, asked), request, marked, plan in zip(requests, plain, read, plans, strict=True):
+        for (number, asked), request, marked, planned in zip(requests, plain, read, plans, strict=True):
+            plan = look_up(self.model, request, planned)
             stretches = plan.stretches
             if not stretches:
                 nothing_said = translation_of(request.text, [], [])
@@ -182,10 +191,18 @@ class Queue:
             nothing: list[Outcome | None] = [None] * len(stretches)
             text = self._texts[number] = _Text(number, request, plan, nothing, len(stretches), marked)
             for place, stretch in enumerate(stretches):
+                if stretch.given is not None and stretch.given.ids is None:
+                    text.outcomes[place] = outcome_given(self.model, self._with_terms(stretch, request), None)
+                    text.num_left -= 1
+                    continue
                 spans = [one.span for one in matches_in(request.glossary, stretch.source)]
                 way = first_attempt(stretch.source, self._tries_again(request), spans)
                 round = self._round if turn is None else turn(len(stretch.ids))
+                if stretch.given is not None:
+                    way = Attempt((stretch.source,))
                 self._start(_Segment(text, place, round, stretch, way))
+            if not text.num_left:
+                blank.append((number, self._finished(text)))
         self._round += 1
         return blank
 
@@ -209,12 +226,19 @@ class Queue:
         segment.num_missing = len(stretches)
         search = _search(segment.text.request.search, way)
         for place, stretch in stretches.items():
-            matches = matches_in(segment.text.request.glossary, stretch.source)
-            if matches:
-                terms = terms_of(self.model, matches, stretch.source.text, stretch.ids)
-                stretch = replace(stretch, matches=tuple(matches), terms=terms)
-            entry = _Entry(segment, place, stretch, search)
-            self._waiting.setdefault(entry.group, []).append(entry)
+            entry = _Entry(segment, place, self._with_terms(stretch, segment.text.request), search)
+            if stretch.given is not None:
+                self._alone.append(entry)
+            else:
+                self._waiting.setdefault(entry.group, []).append(entry)
+
+    def _with_terms(self, stretch: Stretch, request: Request) -> Stretch:
+        """Return the stretch with the terms of the glossary in it."""
+        matches = matches_in(request.glossary, stretch.source)
+        if not matches:
+            return stretch
+        terms = terms_of(self.model, matches, stretch.source.text, stretch.ids)
+        return replace(stretch, matches=tuple(matches), terms=terms)
 
     def drop(self, number: int) -> None:
         """Forget a request; what is under way for it comes to nothing."""
@@ -260,16 +284,7 @@ class Queue:
             segment = entry.segment
             if entry.is_dropped:
                 continue
-            request = segment.text.request
-            outcome = outcome_of(
-                self.model,
-                entry.stretch,
-                segment.way,
-                one,
-                entry.search,
-                num_best=request.num_best,
-                mends=self._tries_again(request),
-            )
+            outcome = self._outcome(entry, one)
             # If rounding could have decided, the result is the one of the stretch on its own.
             doubted = one.in_doubt or (outcome is not None and outcome.is_near)
             if len(batch.entries) > 1 and one.margin is not None and doubted:
@@ -282,16 +297,33 @@ class Queue:
                 text.outcomes[segment.place] = segment.best
                 text.num_left -= 1
                 if not text.num_left:
-                    outcomes = [outcome for outcome in text.outcomes if outcome is not None]
-                    joints, is_split = text.plan.joints, text.plan.is_split
-                    joined = translation_of(request.text, outcomes, joints, request.num_best, is_split)
-                    if self._tries_again(request) and is_other_language(self.model, joined):
-                        joined = replace(joined, flags=(*joined.flags, "language"))
-                    if text.marked is not None:
-                        joined = with_tags(text.marked, joined)
-                    done.append((text.number, joined))
-                    del self._texts[text.number]
+                    done.append((text.number, self._finished(text)))
         return done
+
+    def _outcome(self, entry: _Entry, found: Found) -> Outcome | None:
+        request = entry.segment.text.request
+        if entry.stretch.given is not None:
+            return outcome_given(self.model, entry.stretch, found.hypotheses[0])
+        return outcome_of(
+            self.model,
+            entry.stretch,
+            entry.segment.way,
+            found,
+            entry.search,
+            num_best=request.num_best,
+            mends=self._tries_again(request),
+        )
+
+    def _finished(self, text: _Text) -> Translation:
+        """Return the translation of a text whose segments are all done, and forget it."""
+        del self._texts[text.number]
+        request, plan = text.request, text.plan
+        outcomes = [outcome for outcome in text.outcomes if outcome is not None]
+        joined = translation_of(request.text, outcomes, plan.joints, request.num_best, plan.is_split)
+        if self._tries_again(request) and is_other_language(self.model, joined):
+            joined = replace(joined, flags=(*joined.flags, "language"))
+        joined = with_memory(joined, plan.memory)
+        return joined if text.marked is None else with_tags(text.marked, joined)
 
     def _settle(self, segment: _Segment) -> bool:
         """Take in a finished attempt. Return whether the segment is done; otherwise start the next one."""
@@ -339,7 +371,7 @@ class Queue:
     def _keep_first(self, segment: _Segment, outcome: Outcome) -> bool:
         """Keep the outcome of the first attempt; return whether no second one is wanted."""
         segment.best, source = outcome, segment.stretch.source
-        if not self._tries_again(segment.text.request):
+        if segment.stretch.given is not None or not self._tries_again(segment.text.request):
             return True
         if outcome.wrong == ("lost",):
             segment.best = with_items_back(source, outcome)

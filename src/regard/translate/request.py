@@ -5,6 +5,7 @@ from typing import Literal, TypedDict, Unpack, get_args
 
 from regard.contract import Features
 from regard.errors import ConfigError, SourceError
+from regard.memory import TranslationMemory
 from regard.options.search import BeamOptions
 from regard.search.searcher import Search
 from regard.terms.glossary import Glossary
@@ -39,6 +40,7 @@ class RequestArguments(TypedDict, total=False):
     guard: bool
     glossary: Glossary | None
     markup: Markup | None
+    memory: TranslationMemory | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Request:
     The terms of a `glossary` are enforced by beam search; samples do not follow it.
     With `markup` the tags of the text are taken out before and put into the translation where the words they
     covered went: `Translation.marked`.
+    What a translation `memory` has is taken as it is, unless there is a prefix; similar sources are shown in
+    `Translation.memory`.
 
     A source that is no text has `features`, and as `text` the names of their positions, as `of` makes it.
     """
@@ -66,6 +70,7 @@ class Request:
     features: Features | None = None
     glossary: Glossary | None = None
     markup: Markup | None = None
+    memory: TranslationMemory | None = None
 
     @classmethod
     def of(cls, source: "str | Features", **asked: Unpack["RequestArguments"]) -> "Request":
@@ -87,6 +92,8 @@ class Request:
             raise ConfigError(f"markup = {self.markup!r:.40} is not valid; use xml or html")
         if self.markup is not None and (self.num_best > 1 or self.features is not None):
             raise ConfigError("mark-up is carried into one translation of a text; leave out num_best")
+        if self.memory is not None and self.features is not None:
+            raise ConfigError("a translation memory has texts, and the source is features; leave it out")
         widest = self.search.beam_size if isinstance(self.search, BeamOptions) else None
         if self.num_best < 1 or (widest is not None and self.num_best > widest):
             raise ConfigError(f"num_best = {self.num_best} is not valid; use 1 up to the beam size")

@@ -99,6 +99,20 @@ class TermUse:
     status: Status
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """A unit of the translation memory for a part of the source, and how similar it is.
+
+    With a score of 1 its target was taken as it is; otherwise it is for the reader to compare. The span is
+    that of the part in the source.
+    """
+
+    source: str
+    target: str
+    score: float
+    span: Span
+
+
 @dataclass(frozen=True, eq=False)
 class Translation:
     """A translated text.
@@ -121,6 +135,8 @@ class Translation:
     """What became of each term of the glossary."""
     marked: str | None = None
     """The translation with its tags, where mark-up was asked for; `source` and `text` have none."""
+    memory: tuple[MemoryUse, ...] = ()
+    """The same or similar sources in the translation memory."""
 
     @property
     def complete(self) -> bool:
@@ -254,6 +270,7 @@ class Translation:
                 {"source": one.source, "target": one.target, "span": list(one.span), "status": one.status}
                 for one in self.terms
             ],
+            **({"memory": [_memory_json(one) for one in self.memory]} if self.memory else {}),
             "source_words": [list(span) for span in self.source_words],
             "words": [list(span) for span in self.words],
             "confidence": [_short(prob) for prob in self.confidence],
@@ -284,6 +301,15 @@ def schema() -> dict[str, Any]:
     text = (resources.files("regard.translate") / "schema.json").read_text("utf-8")
     described: dict[str, Any] = json.loads(text)
     return described
+
+
+def _memory_json(one: MemoryUse) -> dict[str, Any]:
+    return {
+        "source": one.source,
+        "target": one.target,
+        "score": _short(one.score),
+        "span": list(one.span),
+    }
 
 
 def _used(touched: PieceWords) -> slice:

@@ -13,6 +13,7 @@ from regard.contract import Features
 from regard.engines import Compute
 from regard.errors import ConfigError, SourceError
 from regard.loaded import Loaded
+from regard.memory import TranslationMemory
 from regard.modelfile import ModelFile
 from regard.options.parse import parse
 from regard.parallel import Pool
@@ -22,12 +23,16 @@ from regard.terms.glossary import Glossary
 from regard.translate.outcome import describe
 from regard.translate.plan import whole_stretches
 from regard.translate.queue import Batch, Job, Queue
-from regard.translate.request import Request, SearchArguments
+from regard.translate.request import Request, RequestArguments, SearchArguments
 from regard.translate.result import Translation
 
 Work = Callable[[Job], list[Found]]
 Terms = Glossary | Mapping[str, str | Sequence[str]] | str | Path
 """A glossary, or terms with their translation or several forms of it."""
+
+
+Memory = TranslationMemory | str | Path
+"""A translation memory, or the file that has it."""
 
 
 class MakePool(Protocol):
@@ -110,6 +115,7 @@ class Translator:
         prefixes: Sequence[str | None] | None = None,
         guard: bool = True,
         glossary: Terms | None = None,
+        memory: Memory | None = None,
         on_progress: Callable[[int], None] | None = None,
         **search: Unpack[SearchArguments],
     ) -> list[Translation]:
@@ -117,15 +123,17 @@ class Translator:
 
         The keyword arguments hold for all texts; a `Request` has its own. `num_best` asks for alternatives,
         `prefixes` for translations that begin so. The guard tries again what looks wrong. `glossary` says how
-        terms are translated: a mapping of terms to translations, or a file. `search` are options of
-        that section of docs/options.md, such as `beam_size=1` or `kind="sample"`. `on_progress` is told how
-        many texts are done.
+        terms are translated: a mapping of terms to translations, or a file. `memory` is a translation
+        memory, or its file: what it has is taken as it is. `search` are options of that section of
+        docs/options.md, such as `beam_size=1` or `kind="sample"`. `on_progress` is told how many texts are
+        done.
         """
         if isinstance(texts, str) or isinstance(prefixes, str):
             raise TypeError("translate() takes a list of texts; put the one text into brackets")
         if prefixes is not None and len(prefixes) != len(texts):
             raise ConfigError(f"{len(texts)} texts and {len(prefixes)} prefixes; give one for each text")
-        requests = list(_requests(texts, num_best, guard, parse("search", search), _glossary(glossary)))
+        asked = self._asked(num_best, guard, parse("search", search), glossary, memory)
+        requests = list(_requests(texts, asked))
         if prefixes is not None:
             requests = [replace(one, prefix=prefix) for one, prefix in zip(requests, prefixes, strict=True)]
         return list(self._run(iter(requests), on_progress))
@@ -137,12 +145,32 @@ class Translator:
         num_best: int = 1,
         guard: bool = True,
         glossary: Terms | None = None,
+        memory: Memory | None = None,
         **search: Unpack[SearchArguments],
     ) -> Iterator[Translation]:
         """Yield one translation for each text, in their order, however many there are; see `translate`."""
         if isinstance(texts, str):
             raise TypeError("stream() takes many texts; put the one text into brackets")
-        return self._run(_requests(texts, num_best, guard, parse("search", search), _glossary(glossary)))
+        asked = self._asked(num_best, guard, parse("search", search), glossary, memory)
+        return self._run(_requests(texts, asked))
+
+    def _asked(
+        self, num_best: int, guard: bool, search: Search, glossary: Terms | None, memory: Memory | None
+    ) -> RequestArguments:
+        """Return what is asked of each text, with the files of terms and memory read."""
+        if isinstance(glossary, str | Path):
+            glossary = Glossary.read(glossary)
+        elif glossary is not None and not isinstance(glossary, Glossary):
+            glossary = Glossary.of(glossary)
+        if isinstance(memory, str | Path):
+            memory = self.model.read_memory(memory)
+        return {
+            "num_best": num_best,
+            "guard": guard,
+            "search": search,
+            "glossary": glossary,
+            "memory": memory,
+        }
 
     def _run(
         self, requests: Iterator[Request], on_progress: Callable[[int], None] | None = None
@@ -240,31 +268,21 @@ class Translator:
 
 def search_job(searcher: Searcher, job: Job) -> list[Found]:
     """Return what is found for a job; this is the work that a pool does."""
+    if job.given is not None:
+        (query,) = job.queries
+        return [Found(tuple(searcher.force([query.source], [job.given])), None)]
     return searcher.search(job.queries, job.search, job.num_best)
 
 
-def _requests(
-    texts: Iterable[str | Features | Request],
-    num_best: int,
-    guard: bool,
-    search: Search,
-    glossary: Glossary | None,
-) -> Iterator[Request]:
+def _requests(texts: Iterable[str | Features | Request], asked: RequestArguments) -> Iterator[Request]:
     for number, text in enumerate(texts, 1):
         if isinstance(text, Request):
             yield text
             continue
         try:
-            yield Request.of(text, num_best=num_best, search=search, guard=guard, glossary=glossary)
+            yield Request.of(text, **asked)
         except (TypeError, SourceError) as error:
             raise type(error)(f"text {number}: {error}") from None
-
-
-def _glossary(terms: Terms | None) -> Glossary | None:
-    """Return the glossary of a mapping or of a file."""
-    if isinstance(terms, str | Path):
-        return Glossary.read(terms)
-    return terms if terms is None or isinstance(terms, Glossary) else Glossary.of(terms)
 
 
 def _num_running(pool: Pool[Job, list[Found]]) -> int:
