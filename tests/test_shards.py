@@ -18,9 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.cli import run
-from regard.errors import CorpusError
+from regard.errors import ConfigError, CorpusError
 from regard.shards.cut import cut, read_tasks
 from regard.shards.folder import locked
+from regard.shards.on_ray import Worker
 
 GOLDEN = Path(__file__).parent / "golden" / "model-1.regard"
 OTHER = "fr-en-fixed"
@@ -33,12 +34,13 @@ HARD = b"\xef\xbb\xbfil pleut.\r\n\ncaf\xe9\nle chat dort.\r\nil\0\n\n\nla petit
 
 @pytest.fixture
 def call(capfdbinary):
-    """Runs `regard` with these arguments; its exit code, what it prints and what it says."""
+    """Runs `regard` with these arguments; its exit code, what it prints and what it says, progress left out."""
 
     def call(*arguments):
         code = run([*map(str, arguments)])
         told = capfdbinary.readouterr()
-        return code, told.out, told.err.decode()
+        said = told.err.decode().splitlines(keepends=True)
+        return code, told.out, "".join(line for line in said if line.startswith("regard: "))
 
     return call
 
@@ -85,30 +87,14 @@ def test_json_has_the_numbers_of_the_lines_in_the_whole_file(call, write, tmp_pa
 def test_every_option_of_a_translation_holds_in_shards(call, write, tmp_path):
     text = write("in.fr", "".join(f"{line}\n" for line in SENTENCES))
     terms = write("terms.tsv", "chat\tdog\n")
-    flags = (
-        "--beam",
-        "2",
-        "--nbest",
-        "2",
-        "--engine",
-        "numpy",
-        "--set",
-        "length_penalty=0.5",
-        "--glossary",
-        terms,
-    )
+    search = ("--beam", 2, "--nbest", 2, "--set", "length_penalty=0.5")
+    flags = (*search, "--engine", "numpy", "--glossary", terms)
     _, plain, said = call("translate", GOLDEN, "--file", text, *flags)
     call("translate", GOLDEN, "--file", text, "--shards", 4, "--out", tmp_path / "out", *flags)
     assert call("translate", "--join", tmp_path / "out") == (0, plain, said) and "glossary" in said
-    for flag in (
-        ("--prefix", "the"),
-        ("--markup", "xml"),
-        ("--set", "no_repeat_ngram=3"),
-        ("--with", GOLDEN),
-    ):
-        code, out, err = call(
-            "translate", GOLDEN, text, "--shards", 4, "--out", tmp_path / "out", *QUICK, *flag
-        )
+    begun = ("translate", GOLDEN, text, "--shards", 4, "--out", tmp_path / "out", *flags)
+    for flag in (("--prefix", "the"), ("--set", "max_ratio=3"), ("--no-guard",)):
+        code, out, err = call(*begun, *flag)
         assert code == 2 and "was begun otherwise" in err and not out, (flag, err)
 
 
@@ -161,6 +147,7 @@ def test_many_processes_begin_a_folder_at_once(text, tmp_path):
 # Stopped.
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on_where_it_stopped(call, write, tmp_path):
     num_shards, seed = 40, random.randrange(1000)
     path = write("in.fr", "".join(f"{line}\n" for line in SENTENCES * 200))
@@ -263,13 +250,14 @@ def test_a_damaged_folder_is_named(call, text, tmp_path):
         (("IN", "--shards", "4"), "name it: --out FOLDER"),
         (("IN", "--shards", "0", "--out", "OUT"), "--shards 0 is not valid"),
         (("IN", "--shard", "5/4", "--out", "OUT"), "--shard 5/4 is not valid"),
-        (("IN", "--shard", "1/4", "--shards", "4", "--out", "OUT"), "leave out --shards"),
+        (("IN", "--shard", "1/4", "--shards", "4", "--out", "OUT"), "leave out --shards and --on"),
         (("IN", "--shards", "4", "--given", "IN", "--out", "OUT"), "--given is not for shards"),
         (("IN", "--shards", "4", "--out", "IN"), "is a file; shards go into a folder"),
         (("IN", "IN", "--shards", "4", "--out", "OUT"), "shards are made of one file"),
         (("--shards", "4", "--out", "OUT"), "shards are made of one file"),
         (("none.fr", "--shards", "4", "--out", "OUT"), "none.fr: cannot be opened"),
         (("--file", "/dev/null", "--shards", "4", "--out", "OUT"), "is no regular file"),
+        (("IN", "--on", "ray"), "--on ray is for shards"),
         (("IN", "--join", "OUT"), "--join takes only the folder"),
     ],
 )
@@ -277,3 +265,17 @@ def test_mistakes_are_told_in_a_line(call, text, tmp_path, arguments, message):
     named = {"IN": text, "OUT": tmp_path / "out"}
     code, out, err = call("translate", GOLDEN, *(named.get(one, one) for one in arguments))
     assert (code, out) == (2, b"") and message in err and err.count("\n") == 1
+
+
+# Elsewhere.
+
+
+def test_a_machine_with_another_version_is_refused():
+    with pytest.raises(ConfigError, match="install the same version on all"):
+        Worker().start("0.0.9", [])
+
+
+def test_without_ray_the_extra_is_named(call, text, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    code, _, err = call("translate", GOLDEN, text, "--shards", 4, "--out", tmp_path / "out", "--on", "ray")
+    assert code == 2 and "needs the extra [ray]" in err

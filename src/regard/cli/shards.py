@@ -14,6 +14,7 @@ from regard.errors import ConfigError
 from regard.files import writing
 
 if TYPE_CHECKING:
+    from regard.shards.run import Execute
     from regard.translate.lines import Report
     from regard.translate.request import RequestArguments
 
@@ -30,6 +31,11 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
         "--shard", metavar="I/N", help="translate only shard I of N, from 1, for schedulers such as Slurm"
     )
     parser.add_argument(
+        "--on", choices=("here", "ray"), default="here",
+        help="with --shards: translate on this machine, or on Ray: the cluster RAY_ADDRESS, or a local one "
+        "(default: here)",
+    )  # fmt: skip
+    parser.add_argument(
         "--join", type=Path, metavar="FOLDER", help="write the lines of all shards in a folder in order"
     )
 
@@ -37,9 +43,11 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
 def asks_for_shards(options: argparse.Namespace) -> bool:
     """Tell whether the file is to be translated in shards; options that do not go with that are errors."""
     if options.shards is None and options.shard is None:
+        if options.on != "here":
+            raise ConfigError(f"--on {options.on} is for shards; add --shards N --out FOLDER")
         return False
-    if options.shard is not None and options.shards is not None:
-        raise ConfigError("--shard I/N does one shard; leave out --shards")
+    if options.shard is not None and (options.shards is not None or options.on != "here"):
+        raise ConfigError("--shard I/N does one shard on this machine; leave out --shards and --on")
     if options.given:
         raise ConfigError("--given is not for shards; leave it out, or --shards")
     if options.out is None:
@@ -57,7 +65,7 @@ def translate_shards(
     on_failure: Callable[[int, str], None],
 ) -> "Report":
     """Translate the shards of a file that are not finished."""
-    from regard.shards.run import Run, on_this_machine, run_shards
+    from regard.shards.run import Run, run_shards
     from regard.shards.work import Work
 
     only, num_shards = None, options.shards
@@ -66,7 +74,7 @@ def translate_shards(
     work = Work.of(models, read_compute(options), asked, options.glossary, as_json=options.jsonl)
     run = Run(source, options.out, num_shards, only)
     with progress() as show:
-        return run_shards(run, work, on_this_machine, show, on_failure)
+        return run_shards(run, work, _execute(options.on), show, on_failure)
 
 
 def join_shards(options: argparse.Namespace, on_failure: Callable[[int, str], None]) -> "Report":
@@ -91,3 +99,13 @@ def _place(shard: str) -> tuple[int, int]:
     if match is None or int(match[1]) > int(match[2]):
         raise ConfigError(f"--shard {shard} is not valid; write --shard 1/500 up to --shard 500/500")
     return int(match[1]), int(match[2])
+
+
+def _execute(place: str) -> "Execute":
+    if place == "ray":
+        from regard.shards.on_ray import on_ray
+
+        return on_ray
+    from regard.shards.run import on_this_machine
+
+    return on_this_machine
