@@ -19,6 +19,7 @@ from small import random_weights, shrink
 import regard
 import regard.cli.translate
 import regard.starter
+import regard.translate.lines
 from regard.cli import run
 from regard.model.presets import PRESETS
 from regard.modelfile import ModelFile, load_model, save_model
@@ -112,7 +113,7 @@ def test_signs_that_other_programs_take_for_line_ends_make_no_lines(call):
 
 
 def test_a_line_that_cannot_be_read_is_named_and_blank_and_the_others_are_translated(call):
-    longest = regard.cli.translate._MAX_BYTES
+    longest = regard.translate.lines._MAX_BYTES
     lines = [b"il pleut.", b"caf\xe9", b"il pleut.", b"\0a\0b", b"a" * (longest + 1), b"il pleut."]
     code, out, err = call("translate", GOLDEN, *QUICK, given=b"\n".join(lines))
     right = translated("il pleut.")[0]
@@ -127,7 +128,7 @@ def test_a_line_that_cannot_be_read_is_named_and_blank_and_the_others_are_transl
 
 def test_no_part_of_a_long_line_is_lost_in_silence(call, monkeypatch):
     """Wherever a line is too long, and whatever sign stands there."""
-    monkeypatch.setattr(regard.cli.translate, "_MAX_BYTES", 10)
+    monkeypatch.setattr(regard.translate.lines, "_MAX_BYTES", 10)
     for line, fits in [
         (b"a" * 10, True),
         (b"a" * 10 + b"\r", True),

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.cli.memory import similar
 from regard.cli.progress import progress
 from regard.errors import ConfigError, DocumentError, OutputError
 from regard.files import refuse_to_replace, writing
@@ -119,6 +118,7 @@ def _bytes(path: Path) -> bytes:
 def _report(done: "TranslatedDocument") -> Iterator[str]:
     """Yield what was translated, what was left as it is, and what looks wrong, with places."""
     from regard.flags import FLAGS
+    from regard.translate.lines import similar
 
     counts = [f"{len(done.segments):,} segments translated"]
     counts += [f"{count:,} {reason} left as they are" for reason, count in done.skipped.items()]

@@ -8,7 +8,6 @@ from regard.errors import ConfigError
 
 if TYPE_CHECKING:
     from regard.memory import TranslationMemory
-    from regard.translate.result import Translation
     from regard.translate.translator import Translator
 
 
@@ -35,12 +34,3 @@ def read_memory(options: argparse.Namespace, translator: "Translator") -> "Trans
 
     least = LEAST_SCORE if options.fuzzy is None else options.fuzzy
     return translator.model.read_memory(*options.memory, least_score=least)
-
-
-def similar(translation: "Translation", place: str) -> list[str]:
-    """Return a line for each unit of the memory that is similar to the source at this place."""
-    return [
-        f"{place}: {one.score:.0%} like {one.source!r} → {one.target!r}"
-        for one in translation.memory
-        if one.score < 1
-    ]

@@ -3,27 +3,24 @@
 import argparse
 import contextlib
 import io
-import json
 import os
 import re
 import shlex
 import stat
 import sys
 import time
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from regard.cli.documents import documents_among, translate_documents
-from regard.cli.memory import add_memory, read_memory, similar
+from regard.cli.memory import add_memory, read_memory
 from regard.cli.progress import progress
 from regard.cli.settings import add_compute, add_search, feature_file, read_compute, read_search
+from regard.cli.shards import add_shards, asks_for_shards, join_shards, translate_shards
 from regard.errors import ConfigError, CorpusError, SourceError
 from regard.files import (
-    READ_ERRORS,
     check_expansion,
     decompressed,
     refuse_to_replace,
@@ -33,7 +30,8 @@ from regard.files import (
 
 if TYPE_CHECKING:
     from regard.contract import Features
-    from regard.translate.request import Request
+    from regard.translate.lines import Report
+    from regard.translate.request import RequestArguments
     from regard.translate.result import Translation
     from regard.translate.translator import Translator
 
@@ -58,12 +56,11 @@ EXAMPLES = """examples:
   regard translate en-fr letter.docx --out lettre.docx
   regard translate en-fr manual/ --out manuel/
   regard translate captions.regard features.npz
+  regard translate mine.regard big.fr.gz --shards 500 --out big.shards
+  regard translate --join big.shards --out big.en
 """
 SOME_FAILED = 3  # the exit code if some lines could not be translated
 
-_MAX_BYTES = 200_000  # of a line
-# Controls that a terminal obeys, and those that turn the direction of the text around them.
-_UNSEEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 # Files whose lines are no texts; those of formats/document.py are translated in place.
 _OTHER_DOCUMENTS = (
     ".doc", ".rtf", ".pdf", ".xlsx", ".jsonl", ".yaml", ".yml", ".csv", ".tsv", ".parquet",
@@ -75,8 +72,6 @@ _FILE_NAME = re.compile(
     re.IGNORECASE,
 )
 _LINES = (".txt", ".md", ".markdown")  # documents that are lines of text as well
-_BREAKS = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
-_SHOWN_LINES = 5
 _FLUSH_SECONDS = 0.5  # what is done is written at least so often
 
 
@@ -143,10 +138,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="plain search: nothing is tried again, and texts are not split into sentences",
     )
+    add_shards(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Translate, and say what could not be read and what looks wrong."""
+    if options.join:
+        return _finish(join_shards(options, _say_failure))
     search = read_search(options.beam, options.set)
     searches = options.prefix or options.glossary or options.memory or search or options.nbest > 1
     if options.given and searches:
@@ -156,29 +154,29 @@ def run(options: argparse.Namespace) -> int:
     if options.markup and (options.given or options.nbest > 1):
         raise ConfigError("--markup is for one translation of each line; remove --given and --nbest")
     from regard.corpus.features import read_features
+    from regard.translate.lines import Lines, Report, line_of
     from regard.translate.translator import FORKING, Translator
 
+    asked = _asked(options, search)
     model, texts = _model_and_texts(options.words)
+    if asks_for_shards(options):
+        file = _file_of_lines(texts, options.file)
+        return _finish(translate_shards(options, [model, *options.others], file, asked, _say_failure))
     if documents := documents_among(texts, options.out is not None):
         _refuse_for_documents(options)
         refuse_to_replace([options.out], [options.glossary, *options.memory, model, *options.others])
+        from regard.translate.request import Request
+
         translator = Translator.open(model, *options.others, pool=FORKING, compute=read_compute(options))
-        asked = _asked(options, search, translator)
-        return translate_documents(translator, documents, options.out, asked, options.again)
+        asked["memory"] = read_memory(options, translator)
+        return translate_documents(translator, documents, options.out, Request("", **asked), options.again)
     _refuse_names(texts)
     features = feature_file(texts[0] if len(texts) == 1 else options.file)
-    inputs = [
-        options.file,
-        features,
-        options.given,
-        options.glossary,
-        *options.memory,
-        model,
-        *options.others,
-    ]
-    refuse_to_replace([options.out], inputs)
+    others = [features, options.given, options.glossary, *options.memory]
+    refuse_to_replace([options.out], [options.file, *others, model, *options.others])
     translator = Translator.open(model, *options.others, pool=FORKING, compute=read_compute(options))
-    report = _Report()
+    asked["memory"] = read_memory(options, translator)
+    report = Report(on_failure=_say_failure)
     with contextlib.ExitStack() as stack:
         lines: Iterable[str | Features]
         if features is not None:
@@ -186,149 +184,63 @@ def run(options: argparse.Namespace) -> int:
             lines = read_features(features)
         else:
             stream = _source(stack, texts, options.file)
-            lines = _Lines(stream, str(options.file or "standard input"), report)
+            lines = Lines(stream, str(options.file or "standard input"), report)
         if options.given:
-            given = _Lines(_opened(stack, options.given), str(options.given), report)
+            given = Lines(_opened(stack, options.given), str(options.given), report)
             translations = _scored(translator, lines, given, report)
         else:
-            asked = _asked(options, search, translator)
-            translations = _translated(translator, lines, asked, stream.isatty())
+            translations = _translated(translator, lines, stream.isatty(), asked)
         (out,) = stack.enter_context(writing(options.out)) if options.out else (sys.stdout.buffer,)
         on_screen = not options.out and sys.stdout.isatty()
         show = None if on_screen else stack.enter_context(progress())
         size, flushed = _size(stream), time.monotonic()
         for number, translation in enumerate(translations, 1):
             report.add(number, translation)
-            line = _json(number, translation, report) if options.jsonl else _plain(translation)
-            out.write(line.encode("utf-8", "replace") + b"\n")
+            out.write(line_of(number, translation, report, as_json=options.jsonl))
             if on_screen or time.monotonic() - flushed > _FLUSH_SECONDS:
                 out.flush()
                 flushed = time.monotonic()
             if show:
                 show("translating", _place(stream) if size else number, size)
         out.flush()
-    report.print()
+    return _finish(report)
+
+
+def _asked(options: argparse.Namespace, search: dict[str, Any]) -> "RequestArguments":
+    """Return what is asked of every text."""
+    from regard.options.parse import parse
+    from regard.terms.glossary import Glossary
+
+    return {
+        "prefix": options.prefix or None,
+        "num_best": options.nbest,
+        "search": parse("search", search),
+        "guard": not options.no_guard,
+        "glossary": Glossary.read(options.glossary) if options.glossary else None,
+        "markup": options.markup,
+    }
+
+
+def _say_failure(number: int, reason: str) -> None:
+    print(f"regard: line {number:,}: {reason}", file=sys.stderr)
+
+
+def _finish(report: "Report") -> int:
+    """Say what looks wrong, and return the exit code."""
+    for line in report.summary():
+        print(f"regard: {line}", file=sys.stderr)
     return SOME_FAILED if report.errors else 0
 
 
-def _asked(options: argparse.Namespace, search: dict[str, Any], translator: "Translator") -> "Request":
-    """Return a request without text: what the options ask of each."""
-    from regard.options.parse import parse
-    from regard.terms.glossary import Glossary
+def _translated(
+    translator: "Translator",
+    lines: "Iterable[str | Features]",
+    at_once: bool,
+    asked: "RequestArguments",
+) -> Iterator["Translation"]:
     from regard.translate.request import Request
 
-    return Request(
-        "",
-        prefix=options.prefix or None,
-        num_best=options.nbest,
-        search=parse("search", search),
-        guard=not options.no_guard,
-        glossary=Glossary.read(options.glossary) if options.glossary else None,
-        markup=options.markup,
-        memory=read_memory(options, translator),
-    )
-
-
-@dataclass
-class _Report:
-    """What is to be said at the end."""
-
-    errors: dict[int, str] = field(default_factory=dict)
-    flagged: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    num_lines: int = 0
-    terms: Counter[str] = field(default_factory=Counter)
-    missed: list[str] = field(default_factory=list)
-    similar: list[str] = field(default_factory=list)
-
-    def fail(self, number: int, reason: str) -> None:
-        """Say at once that a line cannot be translated."""
-        self.errors[number] = reason
-        print(f"regard: line {number:,}: {reason}", file=sys.stderr)
-
-    def add(self, number: int, translation: "Translation") -> None:
-        """Take down what looks wrong with a translation."""
-        self.num_lines = number
-        for flag in translation.flags:
-            self.flagged[flag].append(number)
-        for term in translation.terms:
-            self.terms[term.status] += 1
-            if term.status in ("unused", "impossible", "forbidden") and len(self.missed) < _SHOWN_LINES:
-                self.missed.append(f"line {number:,}: {term.source} → {term.target} ({term.status})")
-        self.similar += similar(translation, f"line {number:,}")[: _SHOWN_LINES - len(self.similar)]
-
-    def print(self) -> None:
-        """Say what looks wrong, and where."""
-        from regard.flags import FLAGS
-
-        if self.terms:
-            counts = ", ".join(f"{count:,} {status}" for status, count in self.terms.items())
-            print(f"regard: terms of the glossary: {counts}", file=sys.stderr)
-            for missed in self.missed:
-                print(f"regard: {missed}", file=sys.stderr)
-        for line in self.similar:
-            print(f"regard: {line}", file=sys.stderr)
-        for flag, numbers in self.flagged.items():
-            shown = ", ".join(f"{number:,}" for number in numbers[:_SHOWN_LINES])
-            more = ", ..." if len(numbers) > _SHOWN_LINES else ""
-            several = FLAGS[flag].several
-            print(
-                f"regard: {len(numbers):,} of {self.num_lines:,} {several} (line {shown}{more})",
-                file=sys.stderr,
-            )
-
-
-class _Lines:
-    """The lines to translate; one that cannot be read is reported, and blank."""
-
-    def __init__(self, stream: IO[bytes], name: str, report: _Report) -> None:
-        self.stream = stream
-        self.name = name
-        self.report = report
-
-    def __iter__(self) -> Iterator[str]:
-        try:
-            yield from self._texts()
-        except READ_ERRORS as error:
-            raise CorpusError(f"{self.name}: cannot be read to its end ({error}); copy it again") from error
-
-    def _texts(self) -> Iterator[str]:
-        for number, line in enumerate(_bounded(self.stream), 1):
-            reason, text = "", ""
-            if len(line) > _MAX_BYTES:
-                reason = f"has more than {_MAX_BYTES:,} bytes; break it into lines"
-            elif b"\0" in line:
-                reason = "has NUL characters; convert the file to UTF-8, if it is UTF-16"
-            else:
-                try:
-                    text = line.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    reason = (
-                        f"byte {error.start + 1} ({line[error.start]:#04x}) is not UTF-8; convert the file"
-                    )
-            if reason:
-                self.report.fail(number, reason)
-            yield text.removeprefix("\ufeff") if number == 1 else text
-
-
-def _bounded(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield lines without their ends; of one that is too long as much as shows that."""
-    most = _MAX_BYTES + 2  # room for an end of line
-    while line := stream.readline(most):
-        if line.endswith(b"\n") or len(line) < most:
-            yield line.removesuffix(b"\n").removesuffix(b"\r")
-            continue
-        while (rest := stream.readline(most)) and not rest.endswith(b"\n"):
-            pass
-        yield line
-
-
-def _translated(
-    translator: "Translator", lines: "Iterable[str | Features]", asked: "Request", at_once: bool
-) -> Iterator["Translation"]:
-    requests = (
-        replace(asked, text=line) if isinstance(line, str) else replace(asked, text=line.text, features=line)
-        for line in lines
-    )
+    requests = (Request.of(line, **asked) for line in lines)
     if not at_once:
         yield from translator.stream(requests)
         return
@@ -337,7 +249,7 @@ def _translated(
 
 
 def _scored(
-    translator: "Translator", lines: "Iterable[str | Features]", given: Iterable[str], report: _Report
+    translator: "Translator", lines: "Iterable[str | Features]", given: Iterable[str], report: "Report"
 ) -> Iterator["Translation"]:
     """Yield the given translations as the model sees them; a pair with a blank side is blank."""
     from regard.contract import Features
@@ -358,21 +270,6 @@ def _scored(
         except SourceError as error:
             report.fail(number, str(error))
         yield Translation(source, "", 0.0, 0.0, ())
-
-
-def _plain(translation: "Translation") -> str:
-    """Return the text, and its alternatives in further columns; a line stays a line."""
-    best = translation.text if translation.marked is None else translation.marked
-    texts = [best, *(one.text for one in translation.alternatives)]
-    return "\t".join(texts if all(map(str.isprintable, texts)) else [_BREAKS.sub(" ", one) for one in texts])
-
-
-def _json(number: int, translation: "Translation", report: _Report) -> str:
-    values: dict[str, Any] = {"line": number}
-    if number in report.errors:
-        values["error"] = report.errors[number]
-    line = json.dumps(values | translation.to_json(), ensure_ascii=False, allow_nan=False)
-    return line if line.isprintable() else _UNSEEN.sub(lambda one: f"\\u{ord(one[0]):04x}", line)
 
 
 def _model_and_texts(words: list[str]) -> tuple[Path, list[str]]:
@@ -432,7 +329,18 @@ def _source(stack: contextlib.ExitStack, texts: list[str], path: Path | None) ->
     return _opened(stack, path) if path else sys.stdin.buffer
 
 
-def _opened(stack: contextlib.ExitStack, path: Path) -> IO[bytes]:
+def _file_of_lines(texts: list[str], path: Path | None) -> Path:
+    """Return the one file that is translated in shards."""
+    if bool(texts) == bool(path) or len(texts) > 1:
+        raise ConfigError("shards are made of one file; name it: regard translate MODEL in.fr --shards 500")
+    file = path or Path(texts[0])
+    _refuse_document(file)
+    if feature_file(file) is not None:
+        raise ConfigError(f"{file}: holds features, and only lines are translated in shards")
+    return file
+
+
+def _refuse_document(path: Path) -> None:
     inner = without_compression(path)
     if inner.suffix.lower() in _OTHER_DOCUMENTS or (
         _is_document(inner) and inner.suffix.lower() not in _LINES
@@ -443,6 +351,10 @@ def _opened(stack: contextlib.ExitStack, path: Path) -> IO[bytes]:
         raise ConfigError(
             f"{path}: is a document, and translating it line by line would destroy its markup; {what}"
         )
+
+
+def _opened(stack: contextlib.ExitStack, path: Path) -> IO[bytes]:
+    _refuse_document(path)
     try:
         raw = stack.enter_context(path.open("rb"))
     except OSError as error:

@@ -1,0 +1,112 @@
+"""Shards in `regard translate`: a large file in pieces, on one machine or many."""
+
+import argparse
+import contextlib
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.cli.progress import progress
+from regard.cli.settings import read_compute
+from regard.errors import ConfigError
+from regard.files import writing
+
+if TYPE_CHECKING:
+    from regard.shards.run import Execute
+    from regard.translate.lines import Report
+    from regard.translate.request import RequestArguments
+
+_PLACE = re.compile(r"([1-9]\d*)/([1-9]\d*)")
+
+
+def add_shards(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of runs in shards."""
+    parser.add_argument(
+        "--shards", type=int, metavar="N",
+        help="translate the file in N shards into the folder --out; run it again to go on where it stopped",
+    )  # fmt: skip
+    parser.add_argument(
+        "--shard", metavar="I/N", help="translate only shard I of N, from 1, for schedulers such as Slurm"
+    )
+    parser.add_argument(
+        "--on", choices=("here", "ray"), default="here",
+        help="with --shards: translate on this machine, or on Ray: the cluster RAY_ADDRESS, or a local one "
+        "(default: here)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--join", type=Path, metavar="FOLDER", help="write the lines of all shards in a folder in order"
+    )
+
+
+def asks_for_shards(options: argparse.Namespace) -> bool:
+    """Tell whether the file is to be translated in shards; options that do not go with that are errors."""
+    if options.shards is None and options.shard is None:
+        if options.on != "here":
+            raise ConfigError(f"--on {options.on} is for shards; add --shards N --out FOLDER")
+        return False
+    if options.shard is not None and (options.shards is not None or options.on != "here"):
+        raise ConfigError("--shard I/N does one shard on this machine; leave out --shards and --on")
+    for name, value in (("--given", options.given), ("--memory", options.memory)):
+        if value:
+            raise ConfigError(f"{name} is not for shards; leave it out, or --shards")
+    if options.out is None:
+        raise ConfigError("shards go into a folder; name it: --out FOLDER")
+    if options.out.exists() and not options.out.is_dir():
+        raise ConfigError(f"--out {options.out} is a file; shards go into a folder")
+    return True
+
+
+def translate_shards(
+    options: argparse.Namespace,
+    models: list[Path],
+    source: Path,
+    asked: "RequestArguments",
+    on_failure: Callable[[int, str], None],
+) -> "Report":
+    """Translate the shards of a file that are not finished."""
+    from regard.shards.run import Run, run_shards
+    from regard.shards.work import Work
+
+    only, num_shards = None, options.shards
+    if options.shard is not None:
+        only, num_shards = _place(options.shard)
+    work = Work.of(models, read_compute(options), asked, options.glossary, as_json=options.jsonl)
+    run = Run(source, options.out, num_shards, only)
+    with progress() as show:
+        return run_shards(run, work, _execute(options.on), show, on_failure)
+
+
+def join_shards(options: argparse.Namespace, on_failure: Callable[[int, str], None]) -> "Report":
+    """Write the lines of all shards of a folder to --out or standard output."""
+    from regard.shards.folder import ShardFolder
+
+    if options.words or options.file or options.shards or options.shard:
+        raise ConfigError("--join takes only the folder of the shards, and --out; leave out the rest")
+    folder = ShardFolder.read(options.join)
+    with contextlib.ExitStack() as stack:
+        (out,) = stack.enter_context(writing(options.out)) if options.out else (sys.stdout.buffer,)
+        show = stack.enter_context(progress())
+        report = folder.join(out, show)
+        out.flush()
+    for number, reason in report.errors.items():
+        on_failure(number, reason)
+    return report
+
+
+def _place(shard: str) -> tuple[int, int]:
+    match = _PLACE.fullmatch(shard)
+    if match is None or int(match[1]) > int(match[2]):
+        raise ConfigError(f"--shard {shard} is not valid; write --shard 1/500 up to --shard 500/500")
+    return int(match[1]), int(match[2])
+
+
+def _execute(place: str) -> "Execute":
+    if place == "ray":
+        from regard.shards.on_ray import on_ray
+
+        return on_ray
+    from regard.shards.run import on_this_machine
+
+    return on_this_machine
