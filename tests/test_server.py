@@ -96,6 +96,7 @@ WRONG = [
     ({**ASK, "q": {"a": 1}}, 400, "must be a text"),
     ({**ASK, "target": "xx"}, 400, "xx is not supported; this server has en, fr, ko"),
     ({**ASK, "target": "ko"}, 400, "no model from fr to ko"),
+    ({**ASK, "source": "auto", "target": "ko"}, 400, "nothing is translated into ko"),
     ({**ASK, "source": 3}, 400, "source must be a text"),
     ({**ASK, "format": "tex"}, 400, "use text or html"),
     ({**ASK, "format": "pdf"}, 400, "'pdf' is not known"),

@@ -251,8 +251,10 @@ class Service:
                 400, f"{asked.target[:20]} is not supported; this server has {', '.join(self.served.codes)}"
             )
         ranked = detect(text, self.served.codes)
-        for code, confidence in ranked:  # the likeliest from which there is a way
-            if (route := self.served.find(code, base(asked.target))) is not None:
+        target = base(asked.target)
+        for place, (code, confidence) in enumerate(ranked):  # the likeliest from which there is a way
+            route = self.served.find(code, target)
+            if route is not None and (code != target or place == 0):
                 return route, confidence
         raise ApiError(400, f"nothing is translated into {asked.target[:20]}")
 
