@@ -272,7 +272,7 @@ class Service:
         return Answer(said, route, translation, first, confidence)
 
     async def _through(self, model: str, request: Request, caller: Caller) -> Translation:
-        terms = () if request.glossary is None else request.glossary.entries
+        terms = None if request.glossary is None else request.glossary.digest
         rest = (request.prefix, request.num_best, request.guard, repr(request.search), terms, request.markup)
         key = (model, request.text, rest)
         if (known := self._cache.get(key)) is not None:
