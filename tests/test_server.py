@@ -148,9 +148,9 @@ def test_a_body_that_attacks_is_refused_fast_and_small(server, body, kind, statu
 def test_every_code_point_gets_an_answer(server):
     for start in range(0, 0x110000, 0x11000):
         text = "".join(
-            chr(code) for code in range(max(start, 1), start + 0x11000, 97) if not 0xD800 <= code < 0xE000
+            chr(code) for code in range(max(start, 1), start + 0x11000, 3989) if not 0xD800 <= code < 0xE000
         )
-        status, said = server.post("/translate", {**ASK, "q": text[:400]})
+        status, said = server.post("/translate", {**ASK, "q": text})
         assert status == 200 and isinstance(said["translatedText"], str), hex(start)
 
 
