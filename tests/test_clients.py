@@ -41,9 +41,27 @@ def test_deepl(server):
     assert client.get_usage().character.valid
     assert {one.code for one in client.get_source_languages()} == {"EN", "FR"}
     assert {one.code for one in client.get_target_languages()} == {"EN", "FR"}
-    assert client.get_glossary_languages() == []
     with pytest.raises(deepl.DeepLException, match="not supported"):
         client.translate_text("x", target_lang="DE")
+    for formality in deepl.Formality.PREFER_MORE, "prefer_less", None:
+        assert client.translate_text(FRENCH, target_lang="EN-GB", formality=formality).text == ENGLISH
+
+
+def test_documents_of_deepl(server, tmp_path):
+    deepl = pytest.importorskip("deepl")
+    client = deepl.DeepLClient("any", server_url=server.url)
+    letter, out = tmp_path / "lettre.html", tmp_path / "letter.html"
+    letter.write_text(f"<p>{FRENCH}</p>", "utf-8")
+    status = client.translate_document_from_filepath(letter, out, target_lang="EN-GB", source_lang="FR")
+    assert status.done and status.billed_characters == len(FRENCH)
+    assert out.read_text("utf-8") == f"<p>{ENGLISH}</p>"
+    handle = client.translate_document_upload(FRENCH, filename="a.txt", target_lang="EN-US", source_lang="FR")
+    assert client.translate_document_wait_until_done(handle).ok
+    assert client.translate_document_download(handle).text == ENGLISH
+    broken = client.translate_document_upload(b"[", filename="a.json", target_lang="EN-US")
+    assert "no JSON" in client.translate_document_wait_until_done(broken).error_message
+    with pytest.raises(deepl.DeepLException, match="not translated; known are"):
+        client.translate_document_upload(b"MZ", filename="a.exe", target_lang="EN-US")
 
 
 def test_openai(server):

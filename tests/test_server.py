@@ -156,7 +156,6 @@ def test_every_code_point_gets_an_answer(server):
 
 def test_paths_and_methods_that_are_not_there(server):
     assert server.ask("/nothing")[0] == 404 and server.ask("/translate")[0] == 405
-    assert server.post("/translate_file", "")[0] == 501 and server.ask("/download_file/x")[0] == 501
 
 
 def test_languages_and_settings(server):
@@ -399,6 +398,7 @@ def test_keys_rates_and_the_queue(tmp_path):
         assert server.post("/translate", {**ASK, "api_key": key})[0] == 200
         assert server.post("/translate", ASK, authorization=f"Bearer {key}")[0] == 200
         assert server.ask("/languages")[0] == 200 and server.ask("/livez")[0] == 200
+        assert server.ask("/download_file/a.txt")[0] == 404
         status, said = server.post("/translate", {**ASK, "q": ["a", "b", "c", "d"], "api_key": key})
         assert status == 503 and "too many texts" in said["error"]
         status, headers, _ = server.ask("/translate", {**ASK, "q": "a" * 290, "api_key": key})
@@ -465,6 +465,7 @@ def bundled(name):
         (["--port", "99999"], "--port 99999 is not valid"),
         (["--deadline", "x"], "--deadline x is not valid"),
         (["--max-texts", "0"], "--max-texts 0 is not valid"),
+        (["--max-document", "0"], "--max-document 0 is not valid"),
         (["--allow-origin", "*"], "name the sites"),
         (["--keys", "none.tsv"], "none.tsv"),
         (["--add-key", "a"], "--add-key needs --keys"),

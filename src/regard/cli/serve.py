@@ -44,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-body", type=int, default=1 << 20, metavar="BYTES", help="of one request (default: 1 MiB)"
     )
     limits.add_argument(
+        "--max-document",
+        type=int,
+        default=200_000,
+        metavar="N",
+        help="characters of a document (default: 200000)",
+    )
+    limits.add_argument(
         "--max-waiting", type=int, default=256, metavar="N", help="texts in the queue (default: 256)"
     )
     limits.add_argument(
@@ -121,6 +128,7 @@ def run(options: argparse.Namespace) -> None:
             max_characters=options.max_characters,
             max_texts=options.max_texts,
             max_body=options.max_body,
+            max_document=options.max_document,
             max_waiting=options.max_waiting,
             deadline=read_time(options.deadline, "--deadline"),
             rate=options.rate,
@@ -134,7 +142,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    for name in ("max_characters", "max_texts", "max_body", "max_waiting", "rate", "workers"):
+    for name in ("max_characters", "max_texts", "max_body", "max_document", "max_waiting", "rate", "workers"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise ConfigError(f"--{name.replace('_', '-')} {value} is not valid; use 1 or more")

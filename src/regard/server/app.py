@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ class Path:
     shape: Shape = plain_error
     is_open: bool = False
     tag: str = "regard"
+    file: dict[str, str] | None = None
+    """The fields beside the file of a form, with examples."""
 
 
 _TEXT = {"q": "Je suis étudiant.", "source": "fr", "target": "en"}
@@ -65,14 +68,22 @@ PATHS = (
     Path("GET", "/health", libretranslate.health, "LibreTranslate: health", is_open=True, tag=_OTHER),
     Path("POST", "/suggest", libretranslate.suggest, "LibreTranslate: suggest a better translation",
          {**_TEXT, "s": "I am a student."}, tag=_OTHER),
-    Path("POST", "/translate_file", libretranslate.no_documents, "LibreTranslate: not yet", tag=_OTHER),
-    Path("GET", "/download_file/{name}", libretranslate.no_documents, "LibreTranslate: not yet", tag=_OTHER),
+    Path("POST", "/translate_file", libretranslate.translate_file, "LibreTranslate: translate a document",
+         tag=_OTHER, file={"source": "fr", "target": "en"}),
+    Path("GET", "/download_file/{name}", libretranslate.download_file,
+         "LibreTranslate: a translated document", is_open=True, tag=_OTHER),
     Path("POST", "/v2/translate", deepl.translate, "DeepL: translate",
          {"text": ["Je suis étudiant."], "target_lang": "EN"}, shape=deepl.shape, tag=_OTHER),
     Path("GET", "/v2/usage", deepl.usage, "DeepL: usage", shape=deepl.shape, tag=_OTHER),
     Path("POST", "/v2/usage", deepl.usage, "DeepL: usage", shape=deepl.shape, tag=_OTHER),
     Path("GET", "/v2/languages", deepl.languages, "DeepL: languages", shape=deepl.shape, tag=_OTHER),
     Path("POST", "/v2/languages", deepl.languages, "DeepL: languages", shape=deepl.shape, tag=_OTHER),
+    Path("POST", "/v2/document", deepl.upload, "DeepL: send a document", shape=deepl.shape, tag=_OTHER,
+         file={"source_lang": "FR", "target_lang": "EN"}),
+    Path("POST", "/v2/document/{document_id}", deepl.document_status, "DeepL: how far a document is",
+         {"document_key": "..."}, shape=deepl.shape, tag=_OTHER),
+    Path("POST", "/v2/document/{document_id}/result", deepl.download, "DeepL: a translated document",
+         {"document_key": "..."}, shape=deepl.shape, tag=_OTHER),
     Path("GET", "/v2/glossary-language-pairs", deepl.glossary_pairs, "DeepL: glossaries (none)",
          shape=deepl.shape, tag=_OTHER),
     Path("POST", "/immersive", readers.immersive, "Immersive Translate",
@@ -101,7 +112,7 @@ def build_app(service: Service) -> ASGIApp:
             endpoint(service, one.work, one.shape, is_open=one.is_open),
             methods=[one.method],
             name=f"{one.method} {one.path}",
-            operation_id=f"{one.method}{one.path}".replace("/", "_"),
+            operation_id=re.sub(r"\W+", "_", f"{one.method}{one.path}"),
             summary=one.summary,
             tags=[one.tag],
             response_class=Response,
@@ -133,10 +144,22 @@ _STATUSES: dict[int | str, str] = {
 
 
 def _described(one: Path) -> dict[str, Any]:
-    """Return what the OpenAPI document says of a body."""
+    """Return what the OpenAPI document says of parameters and of a body."""
+    about: dict[str, Any] = {
+        "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in re.findall(r"{(\w+)}", one.path)
+        ]
+    }
     if one.method == "GET":
-        return {}
+        return about
     schema: dict[str, Any] = {"type": "object"}
+    if one.file is not None:
+        texts = {name: {"type": "string", "examples": [value]} for name, value in one.file.items()}
+        schema["properties"] = {"file": {"type": "string", "format": "binary"}, **texts}
+        return about | {
+            "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
+        }
     if one.body is not None:
         schema = one.body.model_json_schema(ref_template="#/components/schemas/{model}")
         schema = _inlined(schema, schema.pop("$defs", {}))
@@ -146,7 +169,9 @@ def _described(one: Path) -> dict[str, Any]:
     kinds = ["application/json"]
     if one.body is None:
         kinds += ["application/x-www-form-urlencoded", "multipart/form-data"]
-    return {"requestBody": {"required": one.example is not None, "content": dict.fromkeys(kinds, content)}}
+    return about | {
+        "requestBody": {"required": one.example is not None, "content": dict.fromkeys(kinds, content)}
+    }
 
 
 def _inlined(schema: Any, known: dict[str, Any]) -> Any:

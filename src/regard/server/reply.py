@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
@@ -30,6 +31,12 @@ def as_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = N
     """Return JSON in UTF-8."""
     body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return Response(body, status, headers, "application/json")
+
+
+def file_answer(data: bytes, ending: str) -> Response:
+    """Return a document to be saved; no browser shows it as a page of this server."""
+    headers = {"content-disposition": f'attachment; filename="translation{ending}"'}
+    return Response(data, headers=headers, media_type="application/octet-stream")
 
 
 def plain_error(error: ApiError) -> dict[str, Any]:
@@ -56,7 +63,7 @@ def endpoint(service: Service, work: Work, shape: Shape = plain_error, *, is_ope
 
     async def handle(request: Request) -> Response:
         try:
-            fields = await read_fields(request, service.options.max_body)
+            fields = await read_fields(request, service.options.max_body) | request.path_params
             caller = caller_of(service, request, fields, is_open=is_open)
             result = await _while_connected(request, work(service, fields, caller))
         except ApiError as error:
@@ -76,16 +83,16 @@ def refusal(error: ApiError, shape: Shape = plain_error) -> Response:
 
 def caller_of(service: Service, request: Request, fields: Fields, *, is_open: bool = False) -> Caller:
     """Return who asks, or raise that a key is missing or wrong."""
-    address = client_of(request.client.host if request.client else None)
+    address, url = client_of(request.client.host if request.client else None), str(request.base_url)
     if service.keys is None or is_open:
-        return Caller(address)
+        return Caller(address, url=url)
     key = bearer_key(request, fields)
     if not key:
         raise ApiError(400, "this server needs an API key; send it as api_key")
     name = service.keys.name_of(key)
     if name is None:
         raise ApiError(403, "the API key is wrong")
-    return Caller(f"key {name}", name)
+    return Caller(f"key {name}", name, url)
 
 
 async def _while_connected(request: Request, work: Awaitable[Any]) -> Any:
@@ -128,6 +135,15 @@ def texts_field(fields: Fields, name: str) -> list[str]:
     if not all(isinstance(text, str) for text in texts):
         raise ApiError(400, f"the field {name} must be a text or a list of texts")
     return texts
+
+
+async def file_field(fields: Fields) -> tuple[bytes, str]:
+    """Return a file that was sent, and its name."""
+    file = fields.get("file")
+    if not isinstance(file, UploadFile):
+        raise ApiError(400, "send the document as the field file of a form (curl -F file=@letter.docx)")
+    with file.file:
+        return await file.read(), file.filename or ""
 
 
 def number_field(fields: Fields, name: str, default: int) -> int:

@@ -33,6 +33,10 @@ class ServerOptions:
     """Characters of one client in a minute."""
     max_trace: int = 600
     """Characters of a text that is traced: a trace grows with the square of its sentences."""
+    max_document: int = 200_000
+    """Characters of a document."""
+    document_seconds: float = 600.0
+    """Seconds for which a document is kept after it was last asked for."""
     cache_characters: int = 200_000
     """Characters of sources whose translations are kept; 0 keeps none."""
     keys: Path | None = None
