@@ -268,7 +268,7 @@ def memory(options):
 def fuzz(options):
     with server("fr-en", "en-fr", "--rate", 10**9, "--max-characters", 200) as (port, _):
         url = f"http://127.0.0.1:{port}/openapi.json"
-        paths = 27
+        paths = 40
         command = [
             "schemathesis",
             "run",

@@ -398,7 +398,7 @@ def test_keys_rates_and_the_queue(tmp_path):
         assert server.post("/translate", {**ASK, "api_key": key})[0] == 200
         assert server.post("/translate", ASK, authorization=f"Bearer {key}")[0] == 200
         assert server.ask("/languages")[0] == 200 and server.ask("/livez")[0] == 200
-        assert server.ask("/download_file/a.txt")[0] == 404
+        assert server.ask("/v2/glossaries")[0] == 400 and server.ask("/download_file/a.txt")[0] == 404
         status, said = server.post("/translate", {**ASK, "q": ["a", "b", "c", "d"], "api_key": key})
         assert status == 503 and "too many texts" in said["error"]
         status, headers, _ = server.ask("/translate", {**ASK, "q": "a" * 290, "api_key": key})
@@ -470,6 +470,7 @@ def bundled(name):
         (["--keys", "none.tsv"], "none.tsv"),
         (["--add-key", "a"], "--add-key needs --keys"),
         (["fr-en", "--suggestions", "."], "cannot keep suggestions"),
+        (["fr-en", "--glossaries", "."], "cannot keep glossaries"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path, arguments, message):

@@ -1,4 +1,4 @@
-"""Documents on the server: what clients send, fetch and keep, and its limits."""
+"""Documents and glossaries on the server: what clients send, fetch and keep, and its limits."""
 
 import asyncio
 import io
@@ -15,6 +15,7 @@ pytest.importorskip("fastapi")
 from regard.errors import DocumentError
 from regard.server.document_process import DocumentProcess, DocumentTask
 from regard.server.errors import ApiError
+from regard.server.glossaries import Glossaries
 from regard.server.service import Asked, Caller, Service
 from regard.server.settings import ServerOptions
 from regard.starter import bundled
@@ -28,7 +29,9 @@ TRANSLATED = f"<p>{ENGLISH}</p><script>alert(1)</script><p>The <b>cat</b> is sle
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("server")
-    with serving(folder, "fr-en", "en-fr", "--workers", "1", "--max-document", 100_000) as one:
+    with serving(
+        folder, "fr-en", "en-fr", "--workers", "1", "--glossaries", folder / "g.db", "--max-document", 100_000
+    ) as one:
         yield one
 
 
@@ -214,3 +217,78 @@ def test_a_hostile_document_costs_its_own_process_and_no_more(data, ending, mess
 
     with pytest.raises(DocumentError, match=message):
         asyncio.run(work())
+
+
+GLOSSARY = {"name": "school", "source_lang": "FR", "target_lang": "EN", "entries": "étudiant\tpupil"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"entries": ""}, "needs entries"),
+        ({"entries": "étudiant"}, "entry 1: write a source and a target"),
+        ({"entries": "a\tb\tc"}, "entry 1"),
+        ({"entries": "a\tb\na\tc"}, "two translations"),
+        ({"entries": "a\t"}, "no translation"),
+        ({"entries": "\ud800\tb"}, "surrogate"),
+        ({"entries": "a\t" + "b" * 201}, "200 characters"),
+        ({"entries": "\n".join(f"a{n}\tb" for n in range(10_001))}, "may have 10,000"),
+        ({"entries": 'a,"b', "entries_format": "csv"}, "not CSV"),
+        ({"entries_format": "xml"}, "entries_format"),
+        ({"name": " "}, "needs a name"),
+        ({"target_lang": "DE"}, "not supported"),
+        ({"target_lang": "FR"}, "one model"),
+    ],
+)
+def test_a_glossary_that_is_wrong_is_refused(server, change, message):
+    status, said = server.post("/v2/glossaries", {**GLOSSARY, **change})
+    assert status == 400 and message in said["message"] and "\n" not in said["message"]
+
+
+def test_a_glossary_is_named_in_a_request(server):
+    status, made = server.post(
+        "/v2/glossaries", {**GLOSSARY, "entries": 'étudiant,pupil\n"chat",cat,FR,EN', "entries_format": "csv"}
+    )
+    assert status == 201 and made["entry_count"] == 2
+    body = {"text": [FRENCH], "source_lang": "FR", "target_lang": "EN", "glossary_id": made["glossary_id"]}
+    status, said = server.post("/v2/translate", body)
+    assert status == 200 and "pupil" in said["translations"][0]["text"]
+    for change, status, message in (
+        ({"source_lang": ""}, 400, "source_lang"),
+        ({"glossary_id": "no"}, 404, "no such glossary"),
+        ({"glossary_id": "\ud800"}, 400, "surrogate"),
+        ({"glossary_id": 5}, 400, "list"),
+        ({"glossary_ids": ["a"] * 6}, 400, "at most 5"),
+        ({"source_lang": "EN", "target_lang": "FR"}, 404, "no entries from EN to FR"),
+    ):
+        given, said = server.post("/v2/translate", {**body, **change})
+        assert given == status and message in said["message"], change
+    assert server.ask(f"/v2/glossaries/{made['glossary_id']}", method="DELETE")[0] == 204
+    assert server.post("/v2/translate", body)[0] == 404
+
+
+def test_glossaries_belong_to_their_owner_stay_in_the_file_and_are_few(tmp_path):
+    pair = ("fr", "en")
+    store = Glossaries(tmp_path / "g.db")
+    one = store.create("alice", "school", {pair: {"étudiant": "pupil"}})
+    assert store.all_of("alice") == [one] and store.all_of("bob") == []
+    for work in (
+        store.find,
+        store.delete,
+        lambda *who: store.terms(*who, pair),
+        lambda *who: store.built(*who[:1], [who[1]], pair),
+    ):
+        with pytest.raises(ApiError, match="no such glossary"):
+            work("bob", one.id)
+    built = store.built("alice", [one.id], pair)
+    assert store.built("alice", [one.id], pair) is built
+    store.change("alice", one.id, None, {pair: {"chat": "cat"}}, merges=True)
+    assert len(store.built("alice", [one.id], pair).entries) == 2
+    store.close()
+    again = Glossaries(tmp_path / "g.db")
+    assert again.terms("alice", one.id, pair) == {"étudiant": "pupil", "chat": "cat"}
+    for _ in range(99):
+        again.create("alice", "a", {pair: {"a": "b"}})
+    with pytest.raises(ApiError, match="at most 100"):
+        again.create("alice", "a", {pair: {"a": "b"}})
+    again.close()

@@ -81,6 +81,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     access.add_argument(
         "--suggestions", type=Path, metavar="FILE", help="keep corrections in this SQLite file"
     )
+    access.add_argument(
+        "--glossaries", type=Path, metavar="FILE", help="keep the glossaries of clients in this SQLite file"
+    )
     add_compute(parser)
     parser.add_argument("--quiet", action="store_true", help="log faults only")
     parser.add_argument("--log-texts", action="store_true", help="write texts and translations into the log")
@@ -134,6 +137,7 @@ def run(options: argparse.Namespace) -> None:
             rate=options.rate,
             keys=options.keys,
             suggestions=options.suggestions,
+            glossaries=options.glossaries,
             origins=tuple(options.allow_origin),
             proxy=options.proxy,
             log_texts=options.log_texts,

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
 from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -55,7 +56,9 @@ def bearer_key(request: Request, fields: Fields) -> str | None:
     return request.headers.get("x-api-key")
 
 
-def endpoint(service: Service, work: Work, shape: Shape = plain_error, *, is_open: bool = False) -> Endpoint:
+def endpoint(
+    service: Service, work: Work, shape: Shape = plain_error, *, is_open: bool = False, status: int = 200
+) -> Endpoint:
     """Return the handler of a path: it reads the fields, checks the key, works, and answers.
 
     If the client goes away the work is cancelled. An `is_open` path needs no key.
@@ -70,7 +73,7 @@ def endpoint(service: Service, work: Work, shape: Shape = plain_error, *, is_ope
             return refusal(error, shape)
         except ClientDisconnect:
             return Response(status_code=GONE)
-        return result if isinstance(result, Response) else as_json(result)
+        return result if isinstance(result, Response) else as_json(result, status)
 
     return handle
 
@@ -165,3 +168,16 @@ def flag_field(fields: Fields, name: str) -> bool:
     if not isinstance(value, bool):
         raise ApiError(400, f"the field {name} must be true or false")
     return value
+
+
+def valid(kind: type[Any], fields: Fields) -> Any:
+    """Return the fields as such a model, without the API key."""
+    fields = {name: value for name, value in fields.items() if name not in ("api_key", "apiKey", "key")}
+    try:
+        return TypeAdapter(kind).validate_python(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))[:100]
+        raise ApiError(400, f"{where or 'the body'}: {first['msg'][:200]}") from None
+    except RecursionError:
+        raise ApiError(400, "the JSON is nested too deeply") from None

@@ -16,6 +16,7 @@ from regard.search.searcher import Search
 from regard.server.desk import Desk, Ticket
 from regard.server.documents import Documents
 from regard.server.errors import ApiError
+from regard.server.glossaries import Glossaries
 from regard.server.languages import Route, Served, base, detect
 from regard.server.limits import Keys, Rates
 from regard.server.metrics import Metrics
@@ -95,6 +96,7 @@ class Service:
         self._cache: OrderedDict[tuple[str, str, object], Translation] = OrderedDict()
         self._cached_characters = 0
         self.documents = Documents(self)
+        self.glossaries = Glossaries(options.glossaries)
         self._use(self._open())
 
     def _open(self) -> Desk:
@@ -125,6 +127,7 @@ class Service:
         self.desk.drain(self.options.deadline)
         if self._suggestions is not None:
             self._suggestions.close()
+        self.glossaries.close()
 
     def why_not_ready(self) -> str | None:
         """Return why requests are refused now, None if they are not."""

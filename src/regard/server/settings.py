@@ -44,6 +44,8 @@ class ServerOptions:
     suggestions: Path | None = None
     """A SQLite file for the corrections that clients send."""
     max_suggestions: int = 100_000
+    glossaries: Path | None = None
+    """A SQLite file for the glossaries that clients keep; None keeps them in memory."""
     lessons: str | None = None
     """Lessons of the page, as JSON, instead of ours."""
     origins: tuple[str, ...] = ()

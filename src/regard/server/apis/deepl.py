@@ -7,12 +7,13 @@ from typing import Any, cast
 from regard.server.body import Fields
 from regard.server.documents import Document
 from regard.server.errors import ApiError
-from regard.server.languages import name_of
+from regard.server.languages import base, name_of
 from regard.server.reply import file_answer, file_field, text_field, texts_field
 from regard.server.service import AUTO, Asked, Caller, Service
 from regard.text.markup import Markup
 
 _NO_LIMIT = 1_000_000_000_000
+_MAX_GLOSSARIES = 5  # of one request
 _PATIENCE = 2.0  # seconds to wait for a document before saying that it is not done: clients ask every five
 
 
@@ -27,7 +28,7 @@ async def translate(service: Service, fields: Fields, caller: Caller) -> Any:
     markup = text_field(fields, "tag_handling", "")
     if markup not in ("", "xml", "html"):
         raise ApiError(400, "tag_handling must be xml or html")
-    asked = _asked(fields)
+    asked = await _asked(service, fields, caller)
     asked = replace(asked, markup=cast(Markup, markup) if markup else None)
     answers = await service.translate(texts, asked, caller)
     return {
@@ -62,7 +63,7 @@ async def upload(service: Service, fields: Fields, caller: Caller) -> Any:
     """Answer `POST /v2/document`: take in a document."""
     data, name = await file_field(fields)
     document = service.documents.begin(
-        data, text_field(fields, "filename", "") or name, _asked(fields), caller
+        data, text_field(fields, "filename", "") or name, await _asked(service, fields, caller), caller
     )
     return {"document_id": document.name, "document_key": document.key}
 
@@ -89,16 +90,26 @@ def _document(service: Service, fields: Fields) -> Document:
     return service.documents.find(fields["document_id"], text_field(fields, "document_key"))
 
 
-def _asked(fields: Fields) -> Asked:
-    """Return the languages of a request."""
-    if fields.get("glossary_id"):
-        raise ApiError(501, "glossaries are not supported yet")
+async def _asked(service: Service, fields: Fields, caller: Caller) -> Asked:
+    """Return the languages and the glossary of a request."""
     if text_field(fields, "formality", "default").lower() not in ("default", "prefer_more", "prefer_less"):
         raise ApiError(400, "the formality cannot be chosen")
     source, target = text_field(fields, "source_lang", "") or AUTO, text_field(fields, "target_lang")
-    return Asked(target, source)
-
-
-async def glossary_pairs(service: Service, fields: Fields, caller: Caller) -> Any:
-    """Answer `GET /v2/glossary-language-pairs`: none yet."""
-    return {"supported_languages": []}
+    names = fields.get("glossary_ids") or fields.get("glossary_id") or []
+    names = names.split(",") if isinstance(names, str) else names
+    if not names:
+        return Asked(target, source)
+    if (
+        not isinstance(names, list)
+        or len(names) > _MAX_GLOSSARIES
+        or not all(isinstance(one, str) for one in names)
+    ):
+        raise ApiError(400, f"glossary_ids must be a list of at most {_MAX_GLOSSARIES} names")
+    if source == AUTO:
+        raise ApiError(400, "with a glossary the source_lang must be given")
+    pair = base(source), base(target)
+    return Asked(
+        target,
+        source,
+        glossary=await asyncio.to_thread(service.glossaries.built, caller.key or "", names, pair),
+    )
