@@ -41,9 +41,80 @@ def test_deepl(server):
     assert client.get_usage().character.valid
     assert {one.code for one in client.get_source_languages()} == {"EN", "FR"}
     assert {one.code for one in client.get_target_languages()} == {"EN", "FR"}
-    assert client.get_glossary_languages() == []
     with pytest.raises(deepl.DeepLException, match="not supported"):
         client.translate_text("x", target_lang="DE")
+    for formality in deepl.Formality.PREFER_MORE, "prefer_less", None:
+        assert client.translate_text(FRENCH, target_lang="EN-GB", formality=formality).text == ENGLISH
+
+
+def test_documents_of_deepl(server, tmp_path):
+    deepl = pytest.importorskip("deepl")
+    client = deepl.DeepLClient("any", server_url=server.url)
+    letter, out = tmp_path / "lettre.html", tmp_path / "letter.html"
+    letter.write_text(f"<p>{FRENCH}</p>", "utf-8")
+    status = client.translate_document_from_filepath(letter, out, target_lang="EN-GB", source_lang="FR")
+    assert status.done and status.billed_characters == len(FRENCH)
+    assert out.read_text("utf-8") == f"<p>{ENGLISH}</p>"
+    glossary = client.create_glossary("school", "FR", "EN-GB", {"étudiant": "pupil"})
+    handle = client.translate_document_upload(
+        FRENCH, filename="a.txt", target_lang="EN-US", source_lang="FR", glossary=glossary
+    )
+    assert client.translate_document_wait_until_done(handle).ok
+    assert "pupil" in client.translate_document_download(handle).text
+    broken = client.translate_document_upload(b"[", filename="a.json", target_lang="EN-US")
+    assert "no JSON" in client.translate_document_wait_until_done(broken).error_message
+    with pytest.raises(deepl.DeepLException, match="not translated; known are"):
+        client.translate_document_upload(b"MZ", filename="a.exe", target_lang="EN-US")
+
+
+def test_glossaries_of_deepl(server):
+    deepl = pytest.importorskip("deepl")
+    client = deepl.DeepLClient("any", server_url=server.url)
+    pairs = {(one.source_lang, one.target_lang) for one in client.get_glossary_languages()}
+    assert pairs == {("fr", "en"), ("en", "fr")}
+    entries = {"étudiant": "pupil", "chat": "tomcat"}
+    one = client.create_glossary("school", "FR", "EN-GB", entries)
+    assert one.ready and one.entry_count == 2 and client.get_glossary_entries(one) == entries
+    assert client.get_glossary(one.glossary_id).name == "school"
+    assert one.glossary_id in [some.glossary_id for some in client.list_glossaries()]
+    said = client.translate_text(FRENCH, source_lang="FR", target_lang="EN-GB", glossary=one)
+    assert "pupil" in said.text
+    other = client.create_glossary_from_csv("csv", "FR", "EN", "étudiant,learner\n")
+    said = client.translate_text(FRENCH, source_lang="FR", target_lang="EN-GB", glossary_ids=[other, one])
+    assert "learner" in said.text
+    for some in one, other:
+        client.delete_glossary(some)
+    with pytest.raises(deepl.GlossaryNotFoundException):
+        client.get_glossary(one.glossary_id)
+
+
+def test_glossaries_of_deepl_for_several_languages(server):
+    deepl = pytest.importorskip("deepl")
+    client = deepl.DeepLClient("any", server_url=server.url)
+    dictionary = deepl.api_data.MultilingualGlossaryDictionaryEntries
+    one = client.create_multilingual_glossary(
+        "school", [dictionary("FR", "EN", {"étudiant": "pupil"}), dictionary("EN", "FR", {"pupil": "élève"})]
+    )
+    assert [some.entry_count for some in one.dictionaries] == [1, 1]
+    one = client.update_multilingual_glossary_dictionary(one, dictionary("FR", "EN", {"chat": "tomcat"}))
+    assert {(some.source_lang, some.entry_count) for some in one.dictionaries} == {("EN", 1), ("FR", 2)}
+    assert client.update_multilingual_glossary_name(one, "lycée").name == "lycée"
+    (found,) = client.get_multilingual_glossary_entries(one, "FR", "EN").dictionaries
+    assert found.entries == "étudiant\tpupil\nchat\ttomcat"
+    said = client.translate_text(FRENCH, source_lang="FR", target_lang="EN-GB", glossary=one)
+    assert "pupil" in said.text
+    replaced = client.replace_multilingual_glossary_dictionary(
+        one, dictionary("FR", "EN", {"étudiant": "learner"})
+    )
+    assert replaced.entry_count == 1
+    said = client.translate_text(FRENCH, source_lang="FR", target_lang="EN-GB", glossary=one)
+    assert "learner" in said.text
+    client.delete_multilingual_glossary_dictionary(one, replaced)
+    assert len(client.get_multilingual_glossary(one.glossary_id).dictionaries) == 1
+    named = {some.glossary_id: some.name for some in client.list_multilingual_glossaries()}
+    assert named[one.glossary_id] == "lycée"
+    client.delete_multilingual_glossary(one)
+    assert one.glossary_id not in [some.glossary_id for some in client.list_multilingual_glossaries()]
 
 
 def test_openai(server):

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 import zipfile
 
 import pytest
@@ -199,6 +200,13 @@ my old friend.
 - No.
 
 """
+
+
+def test_a_long_text_without_blank_lines_is_read_in_linear_time():
+    began = time.process_time()
+    work = document(b"Le chat dort dans la maison.\n" * 20_000, ".txt", Wanted("fr", "en"))
+    assert len(next(work)) == 20_000
+    assert time.process_time() - began < 5  # comparing every line with all others takes 30 s
 
 
 def test_subtitles_keep_times_lines_and_speakers():

@@ -44,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-body", type=int, default=1 << 20, metavar="BYTES", help="of one request (default: 1 MiB)"
     )
     limits.add_argument(
+        "--max-document",
+        type=int,
+        default=200_000,
+        metavar="N",
+        help="characters of a document (default: 200000)",
+    )
+    limits.add_argument(
         "--max-waiting", type=int, default=256, metavar="N", help="texts in the queue (default: 256)"
     )
     limits.add_argument(
@@ -73,6 +80,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     access.add_argument("--proxy", metavar="ADDRESS", help="believe X-Forwarded-For from this address")
     access.add_argument(
         "--suggestions", type=Path, metavar="FILE", help="keep corrections in this SQLite file"
+    )
+    access.add_argument(
+        "--glossaries", type=Path, metavar="FILE", help="keep the glossaries of clients in this SQLite file"
     )
     add_compute(parser)
     parser.add_argument("--quiet", action="store_true", help="log faults only")
@@ -121,11 +131,13 @@ def run(options: argparse.Namespace) -> None:
             max_characters=options.max_characters,
             max_texts=options.max_texts,
             max_body=options.max_body,
+            max_document=options.max_document,
             max_waiting=options.max_waiting,
             deadline=read_time(options.deadline, "--deadline"),
             rate=options.rate,
             keys=options.keys,
             suggestions=options.suggestions,
+            glossaries=options.glossaries,
             origins=tuple(options.allow_origin),
             proxy=options.proxy,
             log_texts=options.log_texts,
@@ -134,7 +146,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    for name in ("max_characters", "max_texts", "max_body", "max_waiting", "rate", "workers"):
+    for name in ("max_characters", "max_texts", "max_body", "max_document", "max_waiting", "rate", "workers"):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise ConfigError(f"--{name.replace('_', '-')} {value} is not valid; use 1 or more")

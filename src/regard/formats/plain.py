@@ -42,8 +42,9 @@ def _segments(text: str) -> Iterator[Segment]:
 def _groups(lines: list[str]) -> Iterator[list[str]]:
     """Yield the lines that make one text: those of a wrapped paragraph together, others alone."""
     group: list[str] = []
+    width = max(map(_width, lines))
     for line in lines:
-        if group and not (_is_wrapped(group, line, max(map(_width, lines))) and not _BEGIN.match(line)):
+        if group and not (_is_wrapped(group, line, width) and not _BEGIN.match(line)):
             yield group
             group = []
         group.append(line)

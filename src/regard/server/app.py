@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import regard
-from regard.server.apis import deepl, libretranslate, openai, own, readers
+from regard.server.apis import deepl, glossaries, libretranslate, openai, own, readers
 from regard.server.docs import docs_page, style_hash
 from regard.server.errors import ApiError
 from regard.server.reply import GONE, Shape, Work, as_json, endpoint, plain_error, refusal
@@ -41,10 +42,16 @@ class Path:
     shape: Shape = plain_error
     is_open: bool = False
     tag: str = "regard"
+    status: int = 200
+    file: dict[str, str] | None = None
+    """The fields beside the file of a form, with examples."""
+    query: tuple[str, ...] = ()
+    """Parameters that must be in the query."""
 
 
 _TEXT = {"q": "Je suis étudiant.", "source": "fr", "target": "en"}
 _OTHER = "other APIs"
+_V2, _V3 = "/v2/glossaries/{glossary_id}", "/v3/glossaries/{glossary_id}"
 PATHS = (
     Path("POST", "/api/v1/translate", own.translate, "Translate texts, with alignment, confidence and flags",
          {"text": "Je suis étudiant.", "source": "fr", "target": "en"}, own.TranslateFields),
@@ -65,16 +72,50 @@ PATHS = (
     Path("GET", "/health", libretranslate.health, "LibreTranslate: health", is_open=True, tag=_OTHER),
     Path("POST", "/suggest", libretranslate.suggest, "LibreTranslate: suggest a better translation",
          {**_TEXT, "s": "I am a student."}, tag=_OTHER),
-    Path("POST", "/translate_file", libretranslate.no_documents, "LibreTranslate: not yet", tag=_OTHER),
-    Path("GET", "/download_file/{name}", libretranslate.no_documents, "LibreTranslate: not yet", tag=_OTHER),
+    Path("POST", "/translate_file", libretranslate.translate_file, "LibreTranslate: translate a document",
+         tag=_OTHER, file={"source": "fr", "target": "en"}),
+    Path("GET", "/download_file/{name}", libretranslate.download_file,
+         "LibreTranslate: a translated document", is_open=True, tag=_OTHER),
     Path("POST", "/v2/translate", deepl.translate, "DeepL: translate",
          {"text": ["Je suis étudiant."], "target_lang": "EN"}, shape=deepl.shape, tag=_OTHER),
     Path("GET", "/v2/usage", deepl.usage, "DeepL: usage", shape=deepl.shape, tag=_OTHER),
     Path("POST", "/v2/usage", deepl.usage, "DeepL: usage", shape=deepl.shape, tag=_OTHER),
     Path("GET", "/v2/languages", deepl.languages, "DeepL: languages", shape=deepl.shape, tag=_OTHER),
     Path("POST", "/v2/languages", deepl.languages, "DeepL: languages", shape=deepl.shape, tag=_OTHER),
-    Path("GET", "/v2/glossary-language-pairs", deepl.glossary_pairs, "DeepL: glossaries (none)",
+    Path("POST", "/v2/document", deepl.upload, "DeepL: send a document", shape=deepl.shape, tag=_OTHER,
+         file={"source_lang": "FR", "target_lang": "EN"}),
+    Path("POST", "/v2/document/{document_id}", deepl.document_status, "DeepL: how far a document is",
+         {"document_key": "..."}, shape=deepl.shape, tag=_OTHER),
+    Path("POST", "/v2/document/{document_id}/result", deepl.download, "DeepL: a translated document",
+         {"document_key": "..."}, shape=deepl.shape, tag=_OTHER),
+    Path("GET", "/v2/glossary-language-pairs", glossaries.pairs, "DeepL: languages of glossaries",
          shape=deepl.shape, tag=_OTHER),
+    Path("POST", "/v2/glossaries", glossaries.create, "DeepL: keep a glossary",
+         {"name": "school", "source_lang": "FR", "target_lang": "EN", "entries": "étudiant\tpupil",
+          "entries_format": "tsv"}, glossaries.GlossaryFields, shape=deepl.shape, tag=_OTHER, status=201),
+    Path("GET", "/v2/glossaries", glossaries.all_of, "DeepL: all glossaries", shape=deepl.shape, tag=_OTHER),
+    Path("GET", _V2, glossaries.one, "DeepL: a glossary", shape=deepl.shape, tag=_OTHER),
+    Path("GET", f"{_V2}/entries", glossaries.entries, "DeepL: the entries of a glossary", shape=deepl.shape,
+         tag=_OTHER),
+    Path("DELETE", _V2, glossaries.delete, "DeepL: delete a glossary", shape=deepl.shape, tag=_OTHER),
+    Path("POST", "/v3/glossaries", glossaries.create_several, "DeepL: keep a glossary of several languages",
+         {"name": "school", "dictionaries": [{"source_lang": "FR", "target_lang": "EN",
+          "entries": "étudiant\tpupil"}]}, glossaries.GlossariesFields, shape=deepl.shape, tag=_OTHER,
+         status=201),
+    Path("GET", "/v3/glossaries", glossaries.all_several, "DeepL: all glossaries", shape=deepl.shape,
+         tag=_OTHER),
+    Path("GET", _V3, glossaries.one_several, "DeepL: a glossary", shape=deepl.shape, tag=_OTHER),
+    Path("PATCH", _V3, glossaries.change, "DeepL: rename a glossary, add entries", {"name": "lycée"},
+         glossaries.ChangeFields, shape=deepl.shape, tag=_OTHER),
+    Path("DELETE", _V3, glossaries.delete, "DeepL: delete a glossary", shape=deepl.shape, tag=_OTHER),
+    Path("GET", f"{_V3}/entries", glossaries.entries_of_pair, "DeepL: the entries of two languages",
+         shape=deepl.shape, tag=_OTHER, query=("source_lang", "target_lang")),
+    Path("PUT", f"{_V3}/dictionaries", glossaries.replace_entries, "DeepL: other entries for two languages",
+         {"source_lang": "FR", "target_lang": "EN", "entries": "étudiant\tpupil"},
+         glossaries.DictionaryFields, shape=deepl.shape, tag=_OTHER),
+    Path("DELETE", f"{_V3}/dictionaries", glossaries.delete_entries,
+         "DeepL: delete the entries of two languages", shape=deepl.shape, tag=_OTHER,
+         query=("source_lang", "target_lang")),
     Path("POST", "/immersive", readers.immersive, "Immersive Translate",
          {"source_lang": "fr", "target_lang": "en", "text_list": ["Bonjour !"]}, tag=_OTHER),
     Path("POST", "/kiss", readers.kiss, "KISS Translator", {"text": "Bonjour !", "from": "fr", "to": "en"},
@@ -98,10 +139,10 @@ def build_app(service: Service) -> ASGIApp:
     for one in PATHS:
         app.add_api_route(
             one.path,
-            endpoint(service, one.work, one.shape, is_open=one.is_open),
+            endpoint(service, one.work, one.shape, is_open=one.is_open, status=one.status),
             methods=[one.method],
             name=f"{one.method} {one.path}",
-            operation_id=f"{one.method}{one.path}".replace("/", "_"),
+            operation_id=re.sub(r"\W+", "_", f"{one.method}{one.path}"),
             summary=one.summary,
             tags=[one.tag],
             response_class=Response,
@@ -116,7 +157,7 @@ def build_app(service: Service) -> ASGIApp:
         wrapped = CORSMiddleware(
             wrapped,
             allow_origins=service.options.origins,
-            allow_methods=["GET", "POST"],
+            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
             allow_headers=["authorization", "content-type", "x-api-key"],
         )
     return _Around(wrapped, app, service)
@@ -133,10 +174,25 @@ _STATUSES: dict[int | str, str] = {
 
 
 def _described(one: Path) -> dict[str, Any]:
-    """Return what the OpenAPI document says of a body."""
-    if one.method == "GET":
-        return {}
+    """Return what the OpenAPI document says of parameters and of a body."""
+    places = [(name, "path") for name in re.findall(r"{(\w+)}", one.path)] + [
+        (name, "query") for name in one.query
+    ]
+    about: dict[str, Any] = {
+        "parameters": [
+            {"name": name, "in": place, "required": True, "schema": {"type": "string"}}
+            for name, place in places
+        ]
+    }
+    if one.method in ("GET", "DELETE"):
+        return about
     schema: dict[str, Any] = {"type": "object"}
+    if one.file is not None:
+        texts = {name: {"type": "string", "examples": [value]} for name, value in one.file.items()}
+        schema["properties"] = {"file": {"type": "string", "format": "binary"}, **texts}
+        return about | {
+            "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
+        }
     if one.body is not None:
         schema = one.body.model_json_schema(ref_template="#/components/schemas/{model}")
         schema = _inlined(schema, schema.pop("$defs", {}))
@@ -146,7 +202,9 @@ def _described(one: Path) -> dict[str, Any]:
     kinds = ["application/json"]
     if one.body is None:
         kinds += ["application/x-www-form-urlencoded", "multipart/form-data"]
-    return {"requestBody": {"required": one.example is not None, "content": dict.fromkeys(kinds, content)}}
+    return about | {
+        "requestBody": {"required": one.example is not None, "content": dict.fromkeys(kinds, content)}
+    }
 
 
 def _inlined(schema: Any, known: dict[str, Any]) -> Any:

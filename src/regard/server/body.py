@@ -95,6 +95,7 @@ async def _multipart(request: Request, body: bytes) -> Fields:
     parser = MultiPartParser(
         request.headers, stream(), max_files=1, max_fields=_MAX_FIELDS, max_part_size=len(body) + 1
     )
+    parser.spool_max_size = len(body) + 1  # files stay in memory
     try:
         form = await parser.parse()
     except (MultiPartException, UnicodeDecodeError, KeyError, ValueError) as error:

@@ -48,10 +48,16 @@ def docs_page(document: dict[str, Any]) -> str:
 
 def _path(method: str, path: str, about: dict[str, Any]) -> str:
     shown = f"<h3><code>{method} {escape(path)}</code></h3><p>{escape(about['summary'])}.</p>"
-    body = about.get("requestBody", {}).get("content", {}).get("application/json", {})
+    content = about.get("requestBody", {}).get("content", {})
+    body = content.get("application/json", {})
+    form = content.get("multipart/form-data", {}).get("schema", {}).get("properties", {})
     if "example" in body:
         example = json.dumps(body["example"], ensure_ascii=False)
         command = f"curl -H 'content-type: application/json' localhost:5000{path} -d '{example}'"
+        shown += f"<pre>{escape(command)}</pre>"
+    elif "file" in form:
+        fields = [f"-F {name}={field['examples'][0]}" for name, field in form.items() if "examples" in field]
+        command = " ".join([f"curl localhost:5000{path} -F file=@letter.docx", *fields])
         shown += f"<pre>{escape(command)}</pre>"
     elif method == "GET" and "{" not in path:
         shown += f"<pre>{escape(f'curl localhost:5000{path}')}</pre>"

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+from starlette.datastructures import UploadFile
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
@@ -32,6 +34,12 @@ def as_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = N
     return Response(body, status, headers, "application/json")
 
 
+def file_answer(data: bytes, ending: str) -> Response:
+    """Return a document to be saved; no browser shows it as a page of this server."""
+    headers = {"content-disposition": f'attachment; filename="translation{ending}"'}
+    return Response(data, headers=headers, media_type="application/octet-stream")
+
+
 def plain_error(error: ApiError) -> dict[str, Any]:
     """Return an error as LibreTranslate and our own API show it."""
     return {"error": error.message}
@@ -48,7 +56,9 @@ def bearer_key(request: Request, fields: Fields) -> str | None:
     return request.headers.get("x-api-key")
 
 
-def endpoint(service: Service, work: Work, shape: Shape = plain_error, *, is_open: bool = False) -> Endpoint:
+def endpoint(
+    service: Service, work: Work, shape: Shape = plain_error, *, is_open: bool = False, status: int = 200
+) -> Endpoint:
     """Return the handler of a path: it reads the fields, checks the key, works, and answers.
 
     If the client goes away the work is cancelled. An `is_open` path needs no key.
@@ -56,14 +66,14 @@ def endpoint(service: Service, work: Work, shape: Shape = plain_error, *, is_ope
 
     async def handle(request: Request) -> Response:
         try:
-            fields = await read_fields(request, service.options.max_body)
+            fields = await read_fields(request, service.options.max_body) | request.path_params
             caller = caller_of(service, request, fields, is_open=is_open)
             result = await _while_connected(request, work(service, fields, caller))
         except ApiError as error:
             return refusal(error, shape)
         except ClientDisconnect:
             return Response(status_code=GONE)
-        return result if isinstance(result, Response) else as_json(result)
+        return result if isinstance(result, Response) else as_json(result, status)
 
     return handle
 
@@ -76,16 +86,16 @@ def refusal(error: ApiError, shape: Shape = plain_error) -> Response:
 
 def caller_of(service: Service, request: Request, fields: Fields, *, is_open: bool = False) -> Caller:
     """Return who asks, or raise that a key is missing or wrong."""
-    address = client_of(request.client.host if request.client else None)
+    address, url = client_of(request.client.host if request.client else None), str(request.base_url)
     if service.keys is None or is_open:
-        return Caller(address)
+        return Caller(address, url=url)
     key = bearer_key(request, fields)
     if not key:
         raise ApiError(400, "this server needs an API key; send it as api_key")
     name = service.keys.name_of(key)
     if name is None:
         raise ApiError(403, "the API key is wrong")
-    return Caller(f"key {name}", name)
+    return Caller(f"key {name}", name, url)
 
 
 async def _while_connected(request: Request, work: Awaitable[Any]) -> Any:
@@ -130,6 +140,15 @@ def texts_field(fields: Fields, name: str) -> list[str]:
     return texts
 
 
+async def file_field(fields: Fields) -> tuple[bytes, str]:
+    """Return a file that was sent, and its name."""
+    file = fields.get("file")
+    if not isinstance(file, UploadFile):
+        raise ApiError(400, "send the document as the field file of a form (curl -F file=@letter.docx)")
+    with file.file:
+        return await file.read(), file.filename or ""
+
+
 def number_field(fields: Fields, name: str, default: int) -> int:
     """Return a field that is a whole number, also where it comes as text."""
     value = fields.get(name, default)
@@ -149,3 +168,16 @@ def flag_field(fields: Fields, name: str) -> bool:
     if not isinstance(value, bool):
         raise ApiError(400, f"the field {name} must be true or false")
     return value
+
+
+def valid(kind: type[Any], fields: Fields) -> Any:
+    """Return the fields as such a model, without the API key."""
+    fields = {name: value for name, value in fields.items() if name not in ("api_key", "apiKey", "key")}
+    try:
+        return TypeAdapter(kind).validate_python(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))[:100]
+        raise ApiError(400, f"{where or 'the body'}: {first['msg'][:200]}") from None
+    except RecursionError:
+        raise ApiError(400, "the JSON is nested too deeply") from None

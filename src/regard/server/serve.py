@@ -22,6 +22,8 @@ from regard.server.settings import ServerOptions
 
 _log = logging.getLogger("regard.server")
 
+_BACKLOG = 2048  # connections that wait to be accepted
+
 
 def serve(
     models: Mapping[str, Path], options: ServerOptions, on_ready: Callable[[str], object] | None = None
@@ -42,7 +44,7 @@ def serve(
             proxy_headers=options.proxy is not None,
             forwarded_allow_ips=options.proxy or "",
             timeout_graceful_shutdown=round(options.deadline),
-            backlog=2048,
+            backlog=_BACKLOG,
         )
         server = uvicorn.Server(config)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -75,6 +77,7 @@ async def _run(
             task.add_done_callback(reloading.discard)
 
     loop.add_signal_handler(signal.SIGHUP, begin)
+    listener.listen(_BACKLOG)  # who reads the address below can connect
     names = ", ".join(service.served.models)
     host, port, *_ = listener.getsockname()
     shown = f"[{host}]" if ":" in host else host

@@ -14,7 +14,9 @@ from regard.options.search import BeamOptions
 from regard.parallel import num_cores
 from regard.search.searcher import Search
 from regard.server.desk import Desk, Ticket
+from regard.server.documents import Documents
 from regard.server.errors import ApiError
+from regard.server.glossaries import Glossaries
 from regard.server.languages import Route, Served, base, detect
 from regard.server.limits import Keys, Rates
 from regard.server.metrics import Metrics
@@ -38,6 +40,8 @@ class Caller:
 
     client: str
     key: str | None = None
+    url: str = ""
+    """Where the client found the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,11 @@ class Asked:
     guard: bool = True
     glossary: Glossary | None = None
     markup: Markup | None = None
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether the source language is to be detected."""
+        return self.model is None and self.source.strip().lower() == AUTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +95,8 @@ class Service:
         )
         self._cache: OrderedDict[tuple[str, str, object], Translation] = OrderedDict()
         self._cached_characters = 0
+        self.documents = Documents(self)
+        self.glossaries = Glossaries(options.glossaries)
         self._use(self._open())
 
     def _open(self) -> Desk:
@@ -112,9 +123,11 @@ class Service:
 
     def close(self) -> None:
         """Finish what was asked, and end."""
+        self.documents.close()
         self.desk.drain(self.options.deadline)
         if self._suggestions is not None:
             self._suggestions.close()
+        self.glossaries.close()
 
     def why_not_ready(self) -> str | None:
         """Return why requests are refused now, None if they are not."""
@@ -127,23 +140,22 @@ class Service:
     async def translate(self, texts: Sequence[str], asked: Asked, caller: Caller) -> list[Answer]:
         """Return the translation of each text."""
         self._check(texts, asked, caller)
-        ways = [self._route(text, asked) for text in texts]
-        if asked.glossary is not None and any(len(route.models) > 1 for route, _ in ways):
-            raise ApiError(400, "a glossary can be used only where one model translates")
+        ways = [self.way(text, asked) for text in texts]
         self.metrics.count_characters(texts)
         try:
             async with asyncio.timeout(self.options.deadline):
-                work = [self._one(text, *way, asked, caller) for text, way in zip(texts, ways, strict=True)]
-                answers = await _all(work)
+                return await _all(
+                    [self._one(text, *way, asked, caller) for text, way in zip(texts, ways, strict=True)]
+                )
         except TimeoutError:
-            raise self._too_late() from None
+            raise self.too_late() from None
 
-        if self.options.log_texts:
-            for text, answer in zip(texts, answers, strict=True):
-                _log.info(json.dumps({"text": text, "translation": answer.text}))
-        return answers
+    async def segment(self, text: str, asked: Asked, caller: Caller) -> str:
+        """Return the translation of a segment of a document; `check_segments` comes before."""
+        return (await self._one(text, *self.way(text, asked), asked, caller)).text
 
-    def _too_late(self) -> ApiError:
+    def too_late(self) -> ApiError:
+        """Return the answer for what is not done in time."""
         return ApiError(503, f"not done within {self.options.deadline:g} s; send less at a time", 1)
 
     async def stream(
@@ -154,7 +166,7 @@ class Service:
         A text goes through one model, word by word without a beam.
         """
         self._check([text], asked, caller)
-        route, confidence = self._route(text, asked)
+        route, confidence = self.way(text, asked)
         if len(route.models) != 1:
             raise ApiError(400, "words can be sent as they come only where one model translates")
         self.metrics.count_characters([text])
@@ -173,7 +185,7 @@ class Service:
                     yield words
                 translation = await _result(self.desk, ticket)
         except TimeoutError:
-            raise self._too_late() from None
+            raise self.too_late() from None
         finally:
             self.desk.leave(ticket)
         yield Answer(translation.text, route, translation, confidence=confidence)
@@ -183,7 +195,7 @@ class Service:
     ) -> bytes:
         """Return the traces of all parts of a text."""
         self._check([text], asked, caller)
-        route, _ = self._route(text, asked)
+        route, _ = self.way(text, asked)
         if len(route.models) != 1:
             raise ApiError(400, "a trace shows one model; name one, or languages that one model has")
         if len(text) > self.options.max_trace:
@@ -196,7 +208,7 @@ class Service:
                 data: bytes = await _result(self.desk, ticket)
                 return data
         except TimeoutError:
-            raise self._too_late() from None
+            raise self.too_late() from None
 
     def detect(self, text: str, caller: Caller) -> list[tuple[str, float]]:
         """Return the served languages, the likeliest first."""
@@ -231,6 +243,11 @@ class Service:
                 raise ApiError(
                     400, f"a text has {len(text):,} characters; the limit is {self.options.max_characters:,}"
                 )
+        self.check_segments(texts, caller)
+
+    def check_segments(self, texts: Sequence[str], caller: Caller) -> None:
+        """Raise if a text has what is no character, or if the client has sent too many a minute."""
+        for text in texts:
             try:
                 text.encode()
             except UnicodeEncodeError:
@@ -241,18 +258,27 @@ class Service:
             self.metrics.count_refused("rate")
             raise
 
-    def _route(self, text: str, asked: Asked) -> tuple[Route, float | None]:
+    def way(self, text: str, asked: Asked) -> tuple[Route, float | None]:
+        """Return the way to translate a text, and how likely its language is if that was detected."""
+        route, confidence = self._found_way(text, asked)
+        if asked.glossary is not None and len(route.models) > 1:
+            raise ApiError(400, "a glossary can be used only where one model translates")
+        return route, confidence
+
+    def _found_way(self, text: str, asked: Asked) -> tuple[Route, float | None]:
         if asked.model is not None:
             return self.served.route_of(asked.model), None
-        if asked.source.strip().lower() != AUTO:
+        if not asked.is_auto:
             return self.served.route(asked.source, asked.target), None
         if base(asked.target) not in self.served.codes:
             raise ApiError(
                 400, f"{asked.target[:20]} is not supported; this server has {', '.join(self.served.codes)}"
             )
         ranked = detect(text, self.served.codes)
-        for code, confidence in ranked:  # the likeliest from which there is a way
-            if (route := self.served.find(code, base(asked.target))) is not None:
+        target = base(asked.target)
+        for place, (code, confidence) in enumerate(ranked):  # the likeliest from which there is a way
+            route = self.served.find(code, target)
+            if route is not None and (code != target or place == 0):
                 return route, confidence
         raise ApiError(400, f"nothing is translated into {asked.target[:20]}")
 
@@ -267,10 +293,12 @@ class Service:
             request = _request(said, asked) if is_last else Request(said, markup=asked.markup)
             first, translation = translation, await self._through(model, request, caller)
             said = translation.text if translation.marked is None else translation.marked
+        if self.options.log_texts:
+            _log.info(json.dumps({"text": text, "translation": said}))
         return Answer(said, route, translation, first, confidence)
 
     async def _through(self, model: str, request: Request, caller: Caller) -> Translation:
-        terms = () if request.glossary is None else request.glossary.entries
+        terms = None if request.glossary is None else request.glossary.digest
         rest = (request.prefix, request.num_best, request.guard, repr(request.search), terms, request.markup)
         key = (model, request.text, rest)
         if (known := self._cache.get(key)) is not None:

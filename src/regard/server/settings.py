@@ -33,6 +33,10 @@ class ServerOptions:
     """Characters of one client in a minute."""
     max_trace: int = 600
     """Characters of a text that is traced: a trace grows with the square of its sentences."""
+    max_document: int = 200_000
+    """Characters of a document."""
+    document_seconds: float = 600.0
+    """Seconds for which a document is kept after it was last asked for."""
     cache_characters: int = 200_000
     """Characters of sources whose translations are kept; 0 keeps none."""
     keys: Path | None = None
@@ -40,6 +44,8 @@ class ServerOptions:
     suggestions: Path | None = None
     """A SQLite file for the corrections that clients send."""
     max_suggestions: int = 100_000
+    glossaries: Path | None = None
+    """A SQLite file for the glossaries that clients keep; None keeps them in memory."""
     lessons: str | None = None
     """Lessons of the page, as JSON, instead of ours."""
     origins: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from pathlib import Path
 from regard.errors import CorpusError, OutputError
 from regard.files import without_compression, writing
 from regard.server.errors import ApiError
+from regard.server.store import BUSY_SECONDS, opened
 
 _TABLE = """
 create table if not exists suggestions (
@@ -20,7 +21,6 @@ create table if not exists suggestions (
     source text not null, target text not null, client text not null
 )
 """
-_BUSY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,7 @@ class Suggestions:
     def __init__(self, path: Path, max_rows: int) -> None:
         self._max_rows = max_rows
         self._lock = threading.Lock()
-        try:
-            self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False)
-            self._connection.execute("pragma journal_mode = wal")
-            self._connection.execute("pragma synchronous = full")
-            with self._connection:
-                self._connection.execute(_TABLE)
-        except sqlite3.Error as error:
-            raise OutputError(f"{path}: cannot keep suggestions there ({error})") from None
+        self._connection = opened(path, "suggestions", (_TABLE,))
 
     def add(self, one: Suggestion, client: str) -> None:
         """Keep a suggestion; one that is there already is not kept twice."""
@@ -81,7 +74,7 @@ def read_suggestions(path: Path) -> Iterator[Suggestion]:
     if not path.is_file():
         raise CorpusError(f"{path}: there is no such file")
     try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=_BUSY_SECONDS)) as connection:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as connection:
             yield from (
                 Suggestion(*row)
                 for row in connection.execute(

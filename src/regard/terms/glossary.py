@@ -1,8 +1,10 @@
 """A glossary: how terms of the source must be translated, read from a table, found in sentences."""
 
 import codecs
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from regard.errors import CorpusError
@@ -60,6 +62,11 @@ class Glossary:
             # Of two as long, the one that says more about case comes first.
             found.sort(key=lambda one: (-len(one[0]), one[1].source.islower()))
         object.__setattr__(self, "_by_first", index)
+
+    @cached_property
+    def digest(self) -> str:
+        """The same for glossaries with the same entries in the same order, and short."""
+        return hashlib.sha256(repr(self.entries).encode("utf-8", "surrogatepass")).hexdigest()
 
     @classmethod
     def of(cls, terms: Mapping[str, str | Sequence[str]], name: str = "the glossary") -> "Glossary":

@@ -2,15 +2,14 @@
 
 from typing import Any
 
+from regard.formats.document import ENDINGS
 from regard.options.search import BeamOptions
 from regard.server.body import Fields
 from regard.server.errors import ApiError
 from regard.server.languages import name_of
-from regard.server.reply import number_field, text_field, texts_field
+from regard.server.reply import file_answer, file_field, number_field, text_field, texts_field
 from regard.server.service import AUTO, Answer, Asked, Caller, Service
 from regard.server.suggestions import Suggestion
-
-_NO_DOCUMENTS = "documents are not translated yet; send the text itself"
 
 
 async def translate(service: Service, fields: Fields, caller: Caller) -> Any:
@@ -69,8 +68,8 @@ async def settings(service: Service, fields: Fields, caller: Caller) -> Any:
             "target": {"code": target, "name": name_of(target)},
         },
         "suggestions": service.keeps_suggestions,
-        "filesTranslation": False,
-        "supportedFilesFormat": [],
+        "filesTranslation": True,
+        "supportedFilesFormat": list(ENDINGS),
     }
 
 
@@ -88,9 +87,19 @@ async def suggest(service: Service, fields: Fields, caller: Caller) -> Any:
     return {"success": True}
 
 
-async def no_documents(service: Service, fields: Fields, caller: Caller) -> Any:
-    """Answer the paths of documents."""
-    raise ApiError(501, _NO_DOCUMENTS)
+async def translate_file(service: Service, fields: Fields, caller: Caller) -> Any:
+    """Answer `POST /translate_file`."""
+    data, name = await file_field(fields)
+    asked = Asked(text_field(fields, "target"), text_field(fields, "source"))
+    document = service.documents.begin(data, name, asked, caller)
+    await service.documents.translated(document)
+    return {"translatedFileUrl": f"{caller.url}download_file/{document.name}{document.ending}"}
+
+
+async def download_file(service: Service, fields: Fields, caller: Caller) -> Any:
+    """Answer `GET /download_file/{name}`."""
+    document = service.documents.find(fields["name"].partition(".")[0])
+    return file_answer(document.result(), document.ending)
 
 
 def _one_or_all(values: list[Any], is_list: bool) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response, StreamingResponse
 
 from regard.design import design
@@ -17,7 +17,7 @@ from regard.search.searcher import Search
 from regard.server.body import Fields
 from regard.server.errors import ApiError
 from regard.server.languages import name_of
-from regard.server.reply import plain_error
+from regard.server.reply import plain_error, valid
 from regard.server.service import AUTO, Answer, Asked, Caller, Service
 from regard.server.workers import TraceForm
 from regard.terms.glossary import Glossary
@@ -117,7 +117,7 @@ class TraceFields(Languaged):
 
 async def translate(service: Service, fields: Fields, caller: Caller) -> Any:
     """Answer `POST /api/v1/translate`."""
-    body = _valid(TranslateFields, fields)
+    body = valid(TranslateFields, fields)
     texts = [body.text] if isinstance(body.text, str) else body.text
     asked = body.asked(body.num_best)
     if body.glossary:
@@ -131,7 +131,7 @@ async def translate(service: Service, fields: Fields, caller: Caller) -> Any:
 
 async def stream(service: Service, fields: Fields, caller: Caller) -> Any:
     """Answer `POST /api/v1/stream`."""
-    body = _valid(StreamFields, fields)
+    body = valid(StreamFields, fields)
     asked = body.asked(search=BeamOptions(beam_size=1))
     events = service.stream(body.text, asked, caller)
     first = await anext(events)  # an error before the first word is an ordinary answer
@@ -149,7 +149,7 @@ async def stream(service: Service, fields: Fields, caller: Caller) -> Any:
 
 async def trace(service: Service, fields: Fields, caller: Caller) -> Any:
     """Answer `POST /api/v1/trace`."""
-    body = _valid(TraceFields, fields)
+    body = valid(TraceFields, fields)
     if body.force is not None and len(body.force) > service.options.max_characters:
         raise ApiError(400, f"a translation has more than {service.options.max_characters:,} characters")
     asked = body.asked()
@@ -202,25 +202,13 @@ async def languages(service: Service, fields: Fields, caller: Caller) -> Any:
 
 async def detect(service: Service, fields: Fields, caller: Caller) -> Any:
     """Answer `POST /api/v1/detect`."""
-    body = _valid(DetectFields, fields)
+    body = valid(DetectFields, fields)
     return {
         "languages": [
             {"code": code, "confidence": round(confidence, 4)}
             for code, confidence in service.detect(body.text, caller)
         ]
     }
-
-
-def _valid(kind: type[Any], fields: Fields) -> Any:
-    fields = {name: value for name, value in fields.items() if name not in ("api_key", "apiKey", "key")}
-    try:
-        return TypeAdapter(kind).validate_python(fields)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))[:100]
-        raise ApiError(400, f"{where or 'the body'}: {first['msg'][:200]}") from None
-    except RecursionError:
-        raise ApiError(400, "the JSON is nested too deeply") from None
 
 
 def _shown(answer: Answer) -> dict[str, Any]:
