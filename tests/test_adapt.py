@@ -18,6 +18,7 @@ from regard.evaluation.run import evaluate  # noqa: E402
 from regard.evaluation.testset import TestSet  # noqa: E402
 from regard.modelfile import load_model  # noqa: E402
 from regard.sample import read_sample  # noqa: E402
+from regard.training.stopping import Signals, Stopped  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -103,5 +104,9 @@ def test_mistakes_show_before_the_work(corpora, tmp_path):
     request = AdaptRequest(Path("fr-en"), (few,), tmp_path / "m.regard")
     with pytest.raises(CorpusError, match="at least 200 are needed"):
         adapt(request, Quiet(), no_stages)
+    signals = Signals()
+    signals.number = 15
+    with pytest.raises(Stopped, match="the same command goes on"):
+        adapt(request, Quiet(), no_stages, signals)
     with pytest.raises(OutputError, match="with an ending"):
         adapt(replace(request, out=tmp_path / "m"), Quiet(), no_stages)

@@ -26,10 +26,11 @@ from regard.training.finish import Trained
 from regard.training.prepare import MIN_PAIRS, Material, inspect_material
 from regard.training.request import CorpusFiles, TrainRequest
 from regard.training.run import train
-from regard.training.stopping import Signals
+from regard.training.stopping import Signals, catching_signals
 from regard.translate.translator import FORKING, Translator
 
 BEFORE, AFTER = "before", "after"
+_STOPPED = "stopped; the same command goes on from here"
 
 _TEST_SHARE = 10  # one pair in so many is set aside, at most `_MAX_TEST` and at least `_MIN_TEST`
 _MAX_TEST = 500
@@ -88,6 +89,10 @@ def adapt(request: AdaptRequest, display: Display, stages: Stages, signals: Sign
 
     Raises an error, and writes nothing, if the model is worse on the test part of the new material.
     """
+    if signals is None:
+        with catching_signals() as caught:
+            return adapt(request, display, stages, caught)
+    stages = signals.stages(stages, _STOPPED)
     start = load_model(request.start)
     _check_out(request)
     with stages() as progress:
