@@ -15,7 +15,6 @@ EXAMPLES = """examples:
   regard export opus.regard --to ctranslate2 --out opus-ct2 --probes some.fr
 """
 _MAX_PROBES = 100
-_PROBES = ["1", "2026", "OK", "A, B, C.", "www"]  # words of no language: any model has some answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,9 +33,12 @@ def run(options: argparse.Namespace) -> None:
     from regard.corpus.read import open_corpus
     from regard.importing.export import export_ctranslate2
     from regard.modelfile import load_model
+    from regard.verification.sentences import sentences_for
 
-    model, probes = load_model(options.model), _PROBES
-    if options.probes is not None:
+    model = load_model(options.model)
+    if options.probes is None:
+        probes = sentences_for(model).texts
+    else:
         pairs = open_corpus([options.probes, options.probes]).pairs()
         probes = [pair.source for _, pair in zip(range(_MAX_PROBES), pairs, strict=False)]
     parity = export_ctranslate2(model, options.out, [one for one in probes if one.strip()])

@@ -1,22 +1,16 @@
 """A Transformer of ours as a folder of CTranslate2, with its tokenizer and the lines of code that use it."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from regard.alignment.reading import USUAL_READING
-from regard.contract import num_source_tokens
-from regard.engines import NUMPY, version
+from regard.engines import version
 from regard.errors import ConfigError
 from regard.fast.convert import convert, unfit
 from regard.files import writing_folder
-from regard.loaded import Loaded
 from regard.modelfile import ModelFile
-from regard.options.search import BeamOptions
-from regard.search.searcher import Query
 from regard.text.imported import ImportedTokenizer
+from regard.verification.parity import Parity, compare_with_ctranslate2
 
 _MARK = "regard.json"
 _USE = """import ctranslate2, sentencepiece
@@ -25,16 +19,6 @@ target = sentencepiece.SentencePieceProcessor(model_file="target.spm")
 pieces = source.encode("Bonjour.", out_type=str) + ["</s>"]
 print(target.decode(ctranslate2.Translator(".").translate_batch([pieces])[0].hypotheses[0]))
 """
-
-
-@dataclass(frozen=True)
-class Parity:
-    """How a folder translates in the other program, beside the model file in ours."""
-
-    num_sentences: int
-    num_identical: int
-    largest_difference: float
-    """Of the log-probabilities of translations that are identical."""
 
 
 def export_ctranslate2(model: ModelFile, out: Path, probes: list[str]) -> Parity | None:
@@ -73,20 +57,4 @@ def _replay(model: ModelFile, files: dict[str, bytes], probes: list[str]) -> Par
     import ctranslate2
 
     translator = ctranslate2.Translator("exported", files=files, compute_type="float32", intra_threads=1)
-    tokenizers, search = model.tokenizers, BeamOptions(beam_size=1, length_penalty=0)
-    sources = tokenizers.source.encode_batch([tokenizers.clean_source(one) for one in probes])
-    found = Loaded.of(model, compute=NUMPY).searcher.search([Query(ids) for ids in sources], search)
-    pieces, num_identical, largest = tokenizers.source.pieces, 0, 0.0
-    for ids, ours in zip(sources, found, strict=True):
-        limit = int(search.max_ratio * num_source_tokens(ids)) + search.extra_tokens
-        (theirs,) = translator.translate_batch(
-            [[*(pieces[id] for id in ids.tolist()), "</s>"]],
-            beam_size=1, max_decoding_length=limit, min_decoding_length=0, max_input_length=0,
-            length_penalty=0, return_scores=True,
-        )  # fmt: skip
-        best = ours.hypotheses[0]
-        said = [tokenizers.target.pieces[id] for id in best.ids]
-        if theirs.hypotheses[0] == said:
-            num_identical += 1
-            largest = max(largest, float(np.abs(theirs.scores[0] - best.log_prob)))
-    return Parity(len(probes), num_identical, largest)
+    return compare_with_ctranslate2(model, translator, probes)
