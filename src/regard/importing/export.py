@@ -10,9 +10,11 @@ from regard.fast.convert import convert, unfit
 from regard.files import writing_folder
 from regard.modelfile import ModelFile
 from regard.text.imported import ImportedTokenizer
+from regard.text.tokenizer import TokenizerPair
 from regard.verification.parity import Parity, compare_with_ctranslate2
 
-_MARK = "regard.json"
+MARK = "regard.json"
+"""The file by which an exported folder is known as ours; in it is the parity report."""
 _USE = """import ctranslate2, sentencepiece
 source = sentencepiece.SentencePieceProcessor(model_file="source.spm")
 target = sentencepiece.SentencePieceProcessor(model_file="target.spm")
@@ -29,27 +31,39 @@ def export_ctranslate2(model: ModelFile, out: Path, probes: list[str]) -> Parity
     tokenizers = model.tokenizers
     if (why := unfit(model.options)) is not None:
         raise ConfigError(why)
-    sides = {"source": tokenizers.source, "target": tokenizers.target}
-    spm = {side: one.model for side, one in sides.items() if isinstance(one, ImportedTokenizer) and one.model}
-    if len(spm) < 2:
-        raise ConfigError(
-            "only imported models can be exported: the tokenizer of this one does more than SentencePiece"
-        )
+    files = sentencepiece_models(tokenizers)
     converted = convert(model.options, model.weights, model.reading or USUAL_READING)
     names = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", "decoder_start_token": "<s>"}
     config = json.loads(converted.files["config.json"]) | names
-    files = {"model.bin": converted.files["model.bin"], "config.json": json.dumps(config, indent=1).encode()}
-    for side, tokenizer in sides.items():
+    files |= {"model.bin": converted.files["model.bin"], "config.json": json.dumps(config, indent=1).encode()}
+    for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
         files[f"{side}_vocabulary.json"] = json.dumps(list(tokenizer.pieces)).encode()
-        files[f"{side}.spm"] = spm[side]
     files["use.py"] = _USE.encode()
     parity = None if version() is None else _replay(model, files, probes)
-    about = {"card": model.card, "parity": None if parity is None else vars(parity)}
-    with writing_folder(out, _MARK) as folder:
+    with writing_folder(out, MARK) as folder:
         for name, data in files.items():
             (folder / name).write_bytes(data)
-        (folder / _MARK).write_text(json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8")
+        (folder / MARK).write_text(about(model, parity), encoding="utf-8")
     return parity
+
+
+def sentencepiece_models(tokenizers: TokenizerPair) -> dict[str, bytes]:
+    """Return the files of the SentencePiece models of both sides; raise an error where there are none."""
+    sides = {"source.spm": tokenizers.source, "target.spm": tokenizers.target}
+    files = {
+        name: one.model for name, one in sides.items() if isinstance(one, ImportedTokenizer) and one.model
+    }
+    if len(files) < 2:
+        raise ConfigError(
+            "only imported models can be exported: the tokenizer of this one does more than SentencePiece"
+        )
+    return files
+
+
+def about(model: ModelFile, parity: Parity | None) -> str:
+    """Return what a folder says of itself: the model's card, and how it translates in the other program."""
+    told = {"card": model.card, "parity": None if parity is None else vars(parity)}
+    return json.dumps(told, indent=1, ensure_ascii=False)
 
 
 def _replay(model: ModelFile, files: dict[str, bytes], probes: list[str]) -> Parity:

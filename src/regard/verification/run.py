@@ -93,7 +93,7 @@ class _Trial:
         ]
         with one_blas_thread():
             return [
-                (query, one, *steps.force([query.source], [np.array(one.ids, np.int64)]))
+                (query, one, steps.force([query.source], [np.array(one.ids, np.int64)])[0])
                 for query, one in pairs
             ]
 
@@ -200,7 +200,7 @@ def _comes_back(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> bool:
     back = tokenizer.decode(ids)
     if back == text or not isinstance(tokenizer, ImportedTokenizer):
         return back == text
-    return tokenizer.encode_batch([back])[0].tolist() == list(ids)
+    return tuple(tokenizer.encode_batch([back])[0].tolist()) == tuple(ids)
 
 
 def _batches(trial: _Trial) -> Outcome:
@@ -282,9 +282,9 @@ def _in_range(part: Part, whole: Translation) -> bool:
         for text, found in ((whole.source, part.source_spans), (whole.text, part.spans))
         for start, end in found
     )
-    rows_T = attention_TS.sum(axis=1)
     shaped = attention_TS.shape == (len(part.pieces), len(part.source_pieces))
-    return spans and shaped and bool((attention_TS >= 0).all() and (rows_T <= 1 + _CLOSE).all())
+    sums = bool((attention_TS >= 0).all()) and bool((attention_TS.sum(axis=1) <= 1 + _CLOSE).all())
+    return spans and shaped and sums
 
 
 def _folder(trial: _Trial) -> Outcome:
