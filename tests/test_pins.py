@@ -14,6 +14,6 @@ def test_everything_the_tests_need_is_pinned_by_hash_and_no_index_is_named():
     assert all(pins) and len(pins) > 40
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    needed = [*project["dependencies"], *extras["fast"], *extras["serve"], *extras["test"]]
+    needed = [*project["dependencies"], *extras["fast"], *extras["hub"], *extras["serve"], *extras["test"]]
     names = {re.match(r"[\w.-]+", one)[0].lower() for one in needed}
     assert names - {project["name"]} <= {pin[1].replace("_", "-") for pin in pins}

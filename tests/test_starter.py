@@ -83,6 +83,12 @@ def test_names_stand_for_files_everywhere(package, call):
     Path("a.en").write_text("We eat.\n")
     assert call("align", "fr-en-rnn", "a.fr", "a.en")[0] == 0
     assert call("evaluate", "fr-en", "fr-en-rnn", "a.fr", "a.en")[0] == 0
+    assert call("translate", "fr-en", "Nous mangeons.", "--with", "fr-en-fixed")[0] == 0
+    back = replace(load_model(Path("fr-en")), source_language="en", target_language="fr")
+    save_model(package / "en-fr.regard", back)
+    assert call("align", "fr-en", "a.fr", "a.en", "--back", "en-fr")[0] == 0
+    assert call("page", "fr-en-rnn", "--out", "page.html")[0] == 0
+    assert "only imported models" in call("export", "fr-en", "--to", "ctranslate2", "--out", "out")[2]
 
 
 def test_info_lists_them_and_tells_of_one(package, call):
@@ -96,6 +102,27 @@ def test_info_lists_them_and_tells_of_one(package, call):
     assert out.count("nrefs:1|tok:13a") == 1 and "recipe       python make.py" in out
     code, out, _ = call("info", "--json")
     assert code == 0 and list(json.loads(out)) == sorted(NAMES)
+
+
+def test_models_lists_what_has_a_name_and_how_to_get_others(package, call, monkeypatch):
+    (package / "broken.regard").write_bytes(b"x")
+    model = load_model(package / "fr-en.regard")
+    save_model(package / "my-own.regard", replace(model, card={"validation": {"bleu": 3.25}}))
+    save_model(package / "odd.regard", replace(model, card={"tests": {"A": 3}, "validation": []}))
+    code, out, _ = call("models")
+    assert code == 0 and out.startswith(f"in {package}, the folder of REGARD_MODELS:\n")
+    rows = {line.split()[0]: line for line in out.splitlines() if ";" in line}
+    assert rows["fr-en"].endswith("MB; Europarl: BLEU 12.3") and "fr to en; " in rows["fr-en"]
+    assert rows["my-own"].endswith("validation: BLEU 3.2") and rows["odd"].endswith("MB")
+    assert "is not a regard model" in rows["broken"] and "regard import " in out
+    assert call("info")[1].splitlines() == out.splitlines()[1 : len(NAMES) + 4]
+    found = {one["name"]: one for one in json.loads(call("models", "--json")[1])}
+    assert found.keys() == {*NAMES, "my-own", "odd", "broken"} and "error" in found["broken"]
+    assert found["fr-en"]["source_language"] == "fr" and found["fr-en"]["score"] == "Europarl: BLEU 12.3"
+    monkeypatch.setenv("REGARD_MODELS", "nowhere")
+    assert "no model files" in call("models")[1] and call("models", "--json")[1] == "[]\n"
+    monkeypatch.delenv("REGARD_MODELS")
+    assert call("models")[1].startswith("bundled:\n")
 
 
 def test_info_shows_scores_with_and_without_signatures(package, call):

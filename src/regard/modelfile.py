@@ -10,9 +10,10 @@ its pairs (`corpus/seen.py`). The metadata has one entry, `regard`, a JSON objec
 each tensor, in `header_sha256` that of the header, with 64 zeros in the place of this hash itself.
 """
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -72,6 +73,16 @@ class ModelFile:
     seen_pairs: SeenPairs | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the header of a model file says: design, languages and card."""
+
+    options: RecurrentOptions | TransformerOptions
+    source_language: str | None
+    target_language: str | None
+    card: dict[str, Any]
+
+
 def save_model(path: Path, model: ModelFile, *, packed: bool = False) -> None:
     """Write a model; the file appears whole or not at all, and the same model gives the same bytes.
 
@@ -123,10 +134,31 @@ def load_model(path: Path) -> ModelFile:
     What the file declares is checked before any of it is read, so that a small file cannot cost much memory.
     """
     path = locate(path)
-    try:
+    with _explained(path):
         header = _read_header(path)
         with safetensors.safe_open(path, framework="numpy") as file:
             model = _assemble(path, header, file)
+    _check_reading(path, model)
+    return model
+
+
+def summarise(path: Path) -> Summary:
+    """Read what a model file says about itself, without its weights; only that is verified."""
+    with _explained(path):
+        about = _read_header(path).about
+        return Summary(
+            parse("model", about["model"]),
+            _optional(about, "source_language", str),
+            _optional(about, "target_language", str),
+            _of_type(about["card"], dict),
+        )
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong in reading a file into one line that names it."""
+    try:
+        yield
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be read ({error.strerror or error})") from None
     except safetensors.SafetensorError as error:
@@ -136,8 +168,6 @@ def load_model(path: Path) -> ModelFile:
     except (TokenizerError, ConfigError) as error:
         what = " ".join(str(error).split())  # a key of the file may have line breaks
         raise ModelFileError(f"{path}: {what}; was it saved by a newer regard?") from None
-    _check_reading(path, model)
-    return model
 
 
 def _assemble(path: Path, header: "_Header", file: Any) -> ModelFile:

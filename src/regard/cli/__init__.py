@@ -27,6 +27,7 @@ from regard.cli import (
     info,
     inspect,
     lineage,
+    models,
     page,
     runs,
     sample,
@@ -35,13 +36,14 @@ from regard.cli import (
     suggestions,
     train,
     translate,
+    verify,
 )
 from regard.errors import ConfigError, OutputError, RegardError
 from regard.files import MAX_EXPANSION, expansion_allowed
 
 _VERBS = (
     demo, translate, show, page, serve, align, evaluate, train, adapt, lineage, runs, imports, export,
-    inspect, info, sample, suggestions, doctor,
+    inspect, verify, info, models, sample, suggestions, doctor,
 )  # fmt: skip
 
 _READERS = (translate, align, evaluate, train, adapt, lineage, inspect)  # of files that may be compressed

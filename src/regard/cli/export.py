@@ -4,24 +4,26 @@ import argparse
 from pathlib import Path
 
 NAME = "export"
-HELP = "write an imported model as a CTranslate2 folder"
+HELP = "write an imported model as a folder of CTranslate2 or Hugging Face's transformers"
 DESCRIPTION = (
     "Writes the weights, vocabularies and SentencePiece tokenizers of an imported model as a folder that\n"
-    "CTranslate2 loads as its own, with `use.py`, a program of a few lines that translates with it. If\n"
-    "CTranslate2 is installed, some sentences are translated by both programs and compared."
+    "CTranslate2 or transformers (as a MarianMTModel) loads as its own, with `use.py`, a program of a few\n"
+    "lines that translates with it. If the other program is installed, both programs translate some\n"
+    "sentences, and the translations are compared."
 )
 EXAMPLES = """examples:
   regard export opus.regard --to ctranslate2 --out opus-ct2
   regard export opus.regard --to ctranslate2 --out opus-ct2 --probes some.fr
+  regard export opus.regard --to huggingface --out opus-hf
 """
+_PROGRAMS = {"ctranslate2": "CTranslate2", "huggingface": "transformers"}
 _MAX_PROBES = 100
-_PROBES = ["1", "2026", "OK", "A, B, C.", "www"]  # words of no language: any model has some answer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("model", type=Path, metavar="MODEL", help="model file, or name of a model")
-    parser.add_argument("--to", choices=["ctranslate2"], required=True, help="the other program")
+    parser.add_argument("--to", choices=[*_PROGRAMS], required=True, help="the other program")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the folder to write")
     parser.add_argument(
         "--probes", type=Path, metavar="FILE",
@@ -33,18 +35,24 @@ def run(options: argparse.Namespace) -> None:
     """Export the model."""
     from regard.corpus.read import open_corpus
     from regard.importing.export import export_ctranslate2
+    from regard.importing.export_huggingface import export_huggingface
     from regard.modelfile import load_model
+    from regard.verification.sentences import sentences_for
 
-    model, probes = load_model(options.model), _PROBES
-    if options.probes is not None:
+    model = load_model(options.model)
+    if options.probes is None:
+        probes = sentences_for(model).texts
+    else:
         pairs = open_corpus([options.probes, options.probes]).pairs()
         probes = [pair.source for _, pair in zip(range(_MAX_PROBES), pairs, strict=False)]
-    parity = export_ctranslate2(model, options.out, [one for one in probes if one.strip()])
+    write = {"ctranslate2": export_ctranslate2, "huggingface": export_huggingface}[options.to]
+    parity = write(model, options.out, [one for one in probes if one.strip()])
+    program = _PROGRAMS[options.to]
     print(f"wrote {options.out}; use.py in it translates a sentence")
     if parity is None:
-        print("CTranslate2 is not installed here, so the two programs were not compared")
+        print(f"{program} is not installed here, so the two programs were not compared")
     else:
         print(
-            f"compared with CTranslate2: {parity.num_identical} of {parity.num_sentences} translations "
+            f"compared with {program}: {parity.num_identical} of {parity.num_sentences} translations "
             f"by greedy search identical, scores at most {parity.largest_difference:.1e} apart"
         )

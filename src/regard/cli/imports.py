@@ -7,18 +7,22 @@ NAME = "import"
 HELP = "make a model file from a model of another program, such as OPUS-MT"
 DESCRIPTION = (
     "Reads a MarianMTModel folder of Hugging Face (config.json, model.safetensors or pytorch_model.bin,\n"
-    "source.spm, target.spm, vocab.json) and writes a model file that all commands can use. Nothing is\n"
-    "downloaded, and neither torch nor transformers is needed."
+    "source.spm, target.spm, vocab.json) and writes a model file that all commands can use. Neither\n"
+    "torch nor transformers is needed. OWNER/NAME fetches a model from huggingface.co, if there is no such\n"
+    "folder and the extra [hub] is installed; nothing else downloads anything."
 )
 EXAMPLES = """examples:
   regard import opus-mt-fr-en --out opus.regard --pairs some.fr some.en
   regard import opus-mt-fr-en --out opus.regard --text some.fr
+  regard import Helsinki-NLP/opus-mt-fr-en --out opus.regard
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("path", type=Path, metavar="FOLDER", help="the model of the other program")
+    parser.add_argument(
+        "path", type=Path, metavar="FOLDER", help="the model of the other program, or its OWNER/NAME"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model file to write")
     parser.add_argument(
         "--pairs", type=Path, nargs=2, metavar=("SOURCE", "TARGET"),
@@ -42,6 +46,7 @@ def run(options: argparse.Namespace) -> None:
     from regard.corpus.read import open_corpus
     from regard.design import design
     from regard.files import refuse_to_replace
+    from regard.importing.hub import fetch, is_hub_name
     from regard.importing.run import import_model
 
     refuse_to_replace([options.out], [*(options.pairs or ()), options.text])
@@ -49,13 +54,18 @@ def run(options: argparse.Namespace) -> None:
     texts = None
     if options.text is not None:
         texts = (one.source for one in open_corpus([options.text, options.text]).pairs())
+    path, name = options.path, None
+    if is_hub_name(path):
+        folder = fetch(path.as_posix())
+        path, name = folder, f"{path.as_posix()}@{folder.name[:12]}"
     with progress() as show:
         imported = import_model(
-            options.path,
+            path,
             options.out,
             pairs=pairs,
             texts=texts,
             languages=options.languages,
+            name=name,
             on_progress=show,
         )
     model, card = imported.model, imported.model.card["imported"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.cli.models import design_of, languages, print_rows
 from regard.starter import bundled, locate
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 NAME = "info"
 HELP = "show the card of a model: languages, design, size, data, scores"
 DESCRIPTION = (
-    "Verifies every part of a model file and shows its model card. Without a model, lists the bundled\n"
-    "models. You can use their names wherever a command takes a model file."
+    "Verifies every part of a model file and shows its model card. Without a model, lists those\n"
+    "that have a name, as `regard models` does."
 )
 EXAMPLES = """examples:
   regard info
@@ -59,15 +60,10 @@ def run(options: argparse.Namespace) -> None:
 def _print_bundled(*, as_json: bool) -> None:
     from regard.modelfile import load_model
 
-    models = {name: load_model(path) for name, path in bundled().items()}
     if as_json:
-        found = {name: _about(model) for name, model in models.items()}
+        found = {name: _about(load_model(path)) for name, path in bundled().items()}
         print(json.dumps(found, indent=1, ensure_ascii=False))
-        return
-    for name, path in bundled().items():
-        rows = dict(_rows(path, models[name]))
-        print(f"{name:16} {rows['languages']}; {rows['design']}; {path.stat().st_size / 1e6:.1f} MB")
-    if not bundled():
+    elif not print_rows():
         print("this installation has no bundled models")
 
 
@@ -88,18 +84,16 @@ def _about(model: "ModelFile") -> dict[str, Any]:
 
 def _rows(path: Path, model: "ModelFile") -> list[tuple[str, str]]:
     """Return what a person wants to know, line by line; a file without a card says less."""
-    from regard.contract import source_named
     from regard.design import design
     from regard.options.model import feature_size
 
     made = design(model.options)
     card, source, target = model.card, model.tokenizers.source, model.tokenizers.target
     size = feature_size(model.options.source)
-    read = model.source_language or "?" if size is None else source_named(size)
     rows = [
         ("file", f"{path}, {path.stat().st_size / 1e6:.1f} MB, every part verified"),
-        ("languages", f"{read} to {model.target_language or '?'}"),
-        ("design", f"{model.options.kind}, preset {card.get('preset') or 'none'}, {made.description}"),
+        ("languages", languages(model)),
+        ("design", design_of(model)),
         ("weights", f"{_num_parameters(model):,}"),
         (
             "vocabulary",

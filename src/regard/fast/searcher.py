@@ -97,6 +97,16 @@ class FastSearcher:
         """Return given translations with scores and attention, by NumPy: CTranslate2 gives no attention."""
         return self.steps.force(sources, targets)
 
+    def score(self, pairs: Sequence[tuple[Source, Sequence[int] | Sequence[str]]]) -> list[Sequence[float]]:
+        """Return the log-probability of each id of given translations and of `</s>`, by CTranslate2."""
+        scored = self.library.open().score_batch(
+            [_tokens(source) for source, _ in pairs],
+            [list(map(str, ids)) for _, ids in pairs],
+            max_batch_size=1,
+            max_input_length=0,
+        )
+        return [one.log_probs for one in scored]
+
     def search(self, queries: Sequence[Query], options: Search, num_best: int = 1) -> list[Found]:
         """Return what is found for each query, best first; a sentence that is not sure goes to NumPy."""
         found: dict[int, Found] = {}
@@ -219,15 +229,10 @@ class FastSearcher:
                 finished.sort(key=lambda one: -one.score)
                 if _is_sure(finished, options, num_best):
                     chosen += [(n, one.tokens, one.attention) for one in finished[:num_best]]
-        scored = self.library.open().score_batch(
-            [_tokens(queries[n].source) for n, *_ in chosen],
-            [tokens[:-1] for _, tokens, _ in chosen],
-            max_batch_size=1,
-            max_input_length=0,
-        )
+        scored = self.score([(queries[n].source, tokens[:-1]) for n, tokens, _ in chosen])
         hypotheses: dict[int, list[Hypothesis]] = {}
-        for (n, tokens, attention), one in zip(chosen, scored, strict=True):
-            hypothesis = _hypothesis(tokens, one.log_probs, attention, options)
+        for (n, tokens, attention), log_probs in zip(chosen, scored, strict=True):
+            hypothesis = _hypothesis(tokens, log_probs, attention, options)
             hypotheses.setdefault(n, []).append(hypothesis)
         return {
             n: Found(tuple(sorted(some, key=attrgetter("score"), reverse=True)), None)

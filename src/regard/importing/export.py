@@ -1,40 +1,26 @@
 """A Transformer of ours as a folder of CTranslate2, with its tokenizer and the lines of code that use it."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from regard.alignment.reading import USUAL_READING
-from regard.contract import num_source_tokens
-from regard.engines import NUMPY, version
+from regard.engines import version
 from regard.errors import ConfigError
 from regard.fast.convert import convert, unfit
 from regard.files import writing_folder
-from regard.loaded import Loaded
 from regard.modelfile import ModelFile
-from regard.options.search import BeamOptions
-from regard.search.searcher import Query
 from regard.text.imported import ImportedTokenizer
+from regard.text.tokenizer import TokenizerPair
+from regard.verification.parity import Parity, compare_with_ctranslate2
 
-_MARK = "regard.json"
+MARK = "regard.json"
+"""The file by which an exported folder is known as ours; in it is the parity report."""
 _USE = """import ctranslate2, sentencepiece
 source = sentencepiece.SentencePieceProcessor(model_file="source.spm")
 target = sentencepiece.SentencePieceProcessor(model_file="target.spm")
 pieces = source.encode("Bonjour.", out_type=str) + ["</s>"]
 print(target.decode(ctranslate2.Translator(".").translate_batch([pieces])[0].hypotheses[0]))
 """
-
-
-@dataclass(frozen=True)
-class Parity:
-    """How a folder translates in the other program, beside the model file in ours."""
-
-    num_sentences: int
-    num_identical: int
-    largest_difference: float
-    """Of the log-probabilities of translations that are identical."""
 
 
 def export_ctranslate2(model: ModelFile, out: Path, probes: list[str]) -> Parity | None:
@@ -45,27 +31,39 @@ def export_ctranslate2(model: ModelFile, out: Path, probes: list[str]) -> Parity
     tokenizers = model.tokenizers
     if (why := unfit(model.options)) is not None:
         raise ConfigError(why)
-    sides = {"source": tokenizers.source, "target": tokenizers.target}
-    spm = {side: one.model for side, one in sides.items() if isinstance(one, ImportedTokenizer) and one.model}
-    if len(spm) < 2:
-        raise ConfigError(
-            "only imported models can be exported: the tokenizer of this one does more than SentencePiece"
-        )
+    files = sentencepiece_models(tokenizers)
     converted = convert(model.options, model.weights, model.reading or USUAL_READING)
     names = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", "decoder_start_token": "<s>"}
     config = json.loads(converted.files["config.json"]) | names
-    files = {"model.bin": converted.files["model.bin"], "config.json": json.dumps(config, indent=1).encode()}
-    for side, tokenizer in sides.items():
+    files |= {"model.bin": converted.files["model.bin"], "config.json": json.dumps(config, indent=1).encode()}
+    for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
         files[f"{side}_vocabulary.json"] = json.dumps(list(tokenizer.pieces)).encode()
-        files[f"{side}.spm"] = spm[side]
     files["use.py"] = _USE.encode()
     parity = None if version() is None else _replay(model, files, probes)
-    about = {"card": model.card, "parity": None if parity is None else vars(parity)}
-    with writing_folder(out, _MARK) as folder:
+    with writing_folder(out, MARK) as folder:
         for name, data in files.items():
             (folder / name).write_bytes(data)
-        (folder / _MARK).write_text(json.dumps(about, indent=1, ensure_ascii=False), encoding="utf-8")
+        (folder / MARK).write_text(about(model, parity), encoding="utf-8")
     return parity
+
+
+def sentencepiece_models(tokenizers: TokenizerPair) -> dict[str, bytes]:
+    """Return the files of the SentencePiece models of both sides; raise an error where there are none."""
+    sides = {"source.spm": tokenizers.source, "target.spm": tokenizers.target}
+    files = {
+        name: one.model for name, one in sides.items() if isinstance(one, ImportedTokenizer) and one.model
+    }
+    if len(files) < 2:
+        raise ConfigError(
+            "only imported models can be exported: the tokenizer of this one does more than SentencePiece"
+        )
+    return files
+
+
+def about(model: ModelFile, parity: Parity | None) -> str:
+    """Return what a folder says of itself: the model's card, and how it translates in the other program."""
+    told = {"card": model.card, "parity": None if parity is None else vars(parity)}
+    return json.dumps(told, indent=1, ensure_ascii=False)
 
 
 def _replay(model: ModelFile, files: dict[str, bytes], probes: list[str]) -> Parity:
@@ -73,20 +71,4 @@ def _replay(model: ModelFile, files: dict[str, bytes], probes: list[str]) -> Par
     import ctranslate2
 
     translator = ctranslate2.Translator("exported", files=files, compute_type="float32", intra_threads=1)
-    tokenizers, search = model.tokenizers, BeamOptions(beam_size=1, length_penalty=0)
-    sources = tokenizers.source.encode_batch([tokenizers.clean_source(one) for one in probes])
-    found = Loaded.of(model, compute=NUMPY).searcher.search([Query(ids) for ids in sources], search)
-    pieces, num_identical, largest = tokenizers.source.pieces, 0, 0.0
-    for ids, ours in zip(sources, found, strict=True):
-        limit = int(search.max_ratio * num_source_tokens(ids)) + search.extra_tokens
-        (theirs,) = translator.translate_batch(
-            [[*(pieces[id] for id in ids.tolist()), "</s>"]],
-            beam_size=1, max_decoding_length=limit, min_decoding_length=0, max_input_length=0,
-            length_penalty=0, return_scores=True,
-        )  # fmt: skip
-        best = ours.hypotheses[0]
-        said = [tokenizers.target.pieces[id] for id in best.ids]
-        if theirs.hypotheses[0] == said:
-            num_identical += 1
-            largest = max(largest, float(np.abs(theirs.scores[0] - best.log_prob)))
-    return Parity(len(probes), num_identical, largest)
+    return compare_with_ctranslate2(model, translator, probes)

@@ -10,6 +10,7 @@ import numpy as np
 
 import regard
 from regard.contract import Batch, Ragged, make_batch
+from regard.corpus.language_codes import is_language
 from regard.engines import NUMPY
 from regard.errors import ForeignModelError
 from regard.importing.huggingface import is_marian_folder, read_marian_folder
@@ -41,15 +42,19 @@ def import_model(
     pairs: Iterable[tuple[str, str]] | None = None,
     texts: Iterable[str] | None = None,
     languages: Sequence[str] | None = None,
+    name: str | None = None,
     on_progress: Progress = unshown,
 ) -> Imported:
     """Read a model of another program and write it as a model file.
 
     The head that aligns is chosen from `pairs` of source and translation, or from `texts`, which the model
-    then translates itself. `languages` are source and target, for a folder that does not name them.
+    then translates itself. `languages` are source and target, for a folder that does not name them. `name` is
+    what the model is called where it comes from, if the folder has another name.
     """
     on_progress("reading the model", 0, 3)
     model = read_model(path)
+    if name is not None:
+        model = _named(model, name)
     if languages is not None:
         model = replace(model, source_language=languages[0], target_language=languages[1])
     on_progress("choosing the head that aligns", 1, 3)
@@ -81,6 +86,15 @@ def read_model(path: Path) -> ModelFile:
         f"{path}: is not a model that can be imported; give a folder with config.json and "
         "model.safetensors or pytorch_model.bin"
     )
+
+
+def _named(model: ModelFile, name: str) -> ModelFile:
+    """Return the model with this name in its card, and with the languages of the name if it has none."""
+    card = model.card | {"imported": model.card["imported"] | {"name": name}}
+    found = name.partition("@")[0].split("-")[-2:]
+    if model.source_language is None and len(found) == 2 and all(map(is_language, found)):
+        return replace(model, card=card, source_language=found[0], target_language=found[1])
+    return replace(model, card=card)
 
 
 def _dated(model: ModelFile) -> dict[str, object]:

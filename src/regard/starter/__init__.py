@@ -14,13 +14,19 @@ DEFAULT = "fr-en"
 ENDING = ".regard"
 FOLDER_VARIABLE = "REGARD_MODELS"
 """The environment variable that names another folder of models than that of the package."""
+PACKAGE = Path(__file__).parent
+"""The folder of the bundled models."""
 _MISTYPED = 0.75  # with a hyphen and as near to a name is no text
 
 
 def bundled() -> dict[str, Path]:
     """Return the files of the models of the package, or of the folder REGARD_MODELS, by name."""
-    folder = Path(os.environ.get(FOLDER_VARIABLE) or Path(__file__).parent)
-    return dict(sorted((path.stem, path) for path in folder.glob(f"*{ENDING}")))
+    return dict(sorted((path.stem, path) for path in folder().glob(f"*{ENDING}")))
+
+
+def folder() -> Path:
+    """Return the folder where names are looked up."""
+    return Path(os.environ.get(FOLDER_VARIABLE) or PACKAGE)
 
 
 def default_model() -> Path:
