@@ -205,7 +205,7 @@ def test_what_cannot_be_imported_is_named(folder, config, why):
 
 
 def test_a_missing_or_wrong_file_is_named(folder, tmp_path):
-    with pytest.raises(ForeignModelError, match="no such folder"):
+    with pytest.raises(ForeignModelError, match="no such file or folder"):
         read_model(tmp_path / "nothing")
     (tmp_path / "checkpoint.pt").touch()
     with pytest.raises(ForeignModelError, match="only the program that wrote it can open"):
@@ -323,7 +323,7 @@ def test_an_exported_folder_translates_alike_in_ctranslate2(tmp_path, capsys):
     names = {id: piece for piece, id in VOCAB.items()}
     translator = ctranslate2.Translator(str(out), compute_type="float32")
     for one in EXPECTED:
-        read = [names[id] for id in one["source_ids"]]
+        read = [names[id] for id in one["source_ids"][:-1]]
         (found,) = translator.translate_batch([read], beam_size=1, max_decoding_length=6)
         assert found.hypotheses[0] == [names[id] for id in one["greedy"] if names[id] != "</s>"]
     assert cli.run(words) == 0  # one of ours is replaced

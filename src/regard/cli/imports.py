@@ -6,14 +6,16 @@ from pathlib import Path
 NAME = "import"
 HELP = "make a model file from a model of another program, such as OPUS-MT"
 DESCRIPTION = (
-    "Reads a MarianMTModel folder of Hugging Face (config.json, model.safetensors or pytorch_model.bin,\n"
-    "source.spm, target.spm, vocab.json) and writes a model file that all commands can use. Neither\n"
-    "torch nor transformers is needed. OWNER/NAME fetches a model from huggingface.co, if there is no such\n"
-    "folder and the extra [hub] is installed; nothing else downloads anything."
+    "Reads a model and writes a model file that all commands can use. It reads a MarianMTModel folder\n"
+    "of Hugging Face (config.json, model.safetensors or pytorch_model.bin, source.spm, target.spm,\n"
+    "vocab.json), a CTranslate2 folder (model.bin and vocabularies), or an Argos package. The other program\n"
+    "is not needed. OWNER/NAME fetches a model from huggingface.co, if there is no such folder and the\n"
+    "extra [hub] is installed; nothing else downloads anything."
 )
 EXAMPLES = """examples:
   regard import opus-mt-fr-en --out opus.regard --pairs some.fr some.en
   regard import opus-mt-fr-en --out opus.regard --text some.fr
+  regard import translate-fr_en.argosmodel --out argos.regard
   regard import Helsinki-NLP/opus-mt-fr-en --out opus.regard
 """
 
@@ -21,7 +23,7 @@ EXAMPLES = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "path", type=Path, metavar="FOLDER", help="the model of the other program, or its OWNER/NAME"
+        "path", type=Path, metavar="MODEL", help="folder or package of the other program, or OWNER/NAME"
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the model file to write")
     parser.add_argument(
@@ -36,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--languages",
         nargs=2,
         metavar=("FROM", "TO"),
-        help="language codes, if the folder does not name them",
+        help="language codes, if the model does not name them",
     )
 
 

@@ -31,10 +31,12 @@ Variables = Iterator[tuple[str, NDArray[np.generic]]]
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """The files of a CTranslate2 model by name, and the longest source or target it can read."""
+    """The files of a CTranslate2 model by name, the longest source or target it can read, and whether `</s>`
+    follows a source."""
 
     files: dict[str, bytes]
     max_tokens: int
+    end: bool
 
 
 def unfit(options: ModelOptions) -> str | None:
@@ -72,7 +74,7 @@ def convert(options: ModelOptions, weights: Mapping[str, Floats], reading: Readi
         for side, size in names.items()
     }
     files = {"model.bin": _serialized(variables), "config.json": json.dumps(config).encode(), **vocabularies}
-    return Converted(files, max_tokens)
+    return Converted(files, max_tokens, options.source_end)
 
 
 def _variables(

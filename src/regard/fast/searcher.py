@@ -100,7 +100,7 @@ class FastSearcher:
     def score(self, pairs: Sequence[tuple[Source, Sequence[int] | Sequence[str]]]) -> list[Sequence[float]]:
         """Return the log-probability of each id of given translations and of `</s>`, by CTranslate2."""
         scored = self.library.open().score_batch(
-            [_tokens(source) for source, _ in pairs],
+            [self._tokens(source) for source, _ in pairs],
             [list(map(str, ids)) for _, ids in pairs],
             max_batch_size=1,
             max_input_length=0,
@@ -142,12 +142,17 @@ class FastSearcher:
         is_plain = query.prefix is None and query.terms is None
         return limit if is_plain and fits else 0
 
+    def _tokens(self, source: Source) -> list[str]:
+        """Return what the model reads; of an empty source only `</s>` is there."""
+        tokens = [*map(str, source.tolist())]
+        return [*tokens, _END] if self.library.converted.end or not tokens else tokens
+
     def _translated(
         self, queries: Sequence[Query], limits: dict[int, int], batch_size: int = 1, **asked: Any
     ) -> list[Any]:
         return list(
             self.library.open().translate_batch(
-                [_tokens(queries[n].source) for n in limits],
+                [self._tokens(queries[n].source) for n in limits],
                 max_batch_size=batch_size,
                 max_input_length=0,
                 max_decoding_length=max(limits.values()),
@@ -176,7 +181,7 @@ class FastSearcher:
         for (n, limit), result, told in zip(limits.items(), results, log_probs, strict=True):
             (tokens,), (attention,) = result.hypotheses, result.attention
             if _is_whole(tokens, limit):
-                hypothesis = _hypothesis(tokens, told, attention, options)
+                hypothesis = _hypothesis(queries[n], tokens, told, attention, options)
                 if math.isfinite(hypothesis.log_prob):
                     found[n] = Found((hypothesis,), None)
         return found
@@ -197,7 +202,8 @@ class FastSearcher:
                 logits_TV = np.stack([np.asarray(one) for one in result.logits[0]])
                 ids_T, gap_T = best_two(logits_TV, first=0)
                 log_prob_T = logits_TV[np.arange(len(ids_T)), ids_T] - log_normaliser(logits_TV)
-                hypothesis = _hypothesis(tokens, log_prob_T.tolist(), attention, options)
+                log_probs = log_prob_T.tolist()
+                hypothesis = _hypothesis(queries[n], tokens, log_probs, attention, options)
                 if math.isfinite(hypothesis.log_prob):
                     found[n] = Found((hypothesis,), float(gap_T.min()))
         return found
@@ -232,7 +238,7 @@ class FastSearcher:
         scored = self.score([(queries[n].source, tokens[:-1]) for n, tokens, _ in chosen])
         hypotheses: dict[int, list[Hypothesis]] = {}
         for (n, tokens, attention), log_probs in zip(chosen, scored, strict=True):
-            hypothesis = _hypothesis(tokens, log_probs, attention, options)
+            hypothesis = _hypothesis(queries[n], tokens, log_probs, attention, options)
             hypotheses.setdefault(n, []).append(hypothesis)
         return {
             n: Found(tuple(sorted(some, key=attrgetter("score"), reverse=True)), None)
@@ -277,15 +283,13 @@ def _score(log_prob: float, tokens: Sequence[str], options: BeamOptions) -> floa
     return log_prob / length_factor(len(tokens), options.length_penalty)
 
 
-def _tokens(source: Source) -> list[str]:
-    return [*map(str, source.tolist()), _END]
-
-
 def _hypothesis(
-    tokens: Sequence[str], log_probs: Sequence[float], attention: Any, options: BeamOptions
+    query: Query, tokens: Sequence[str], log_probs: Sequence[float], attention: Any, options: BeamOptions
 ) -> Hypothesis:
     """Return a complete hypothesis from its tokens with `</s>`."""
     total = math.fsum(log_probs)
-    attention_TS = np.array(attention, np.float32)
+    attention_TS = np.zeros((len(tokens), num_source_tokens(query.source)), np.float32)
+    given_TS = np.array(attention, np.float32)
+    attention_TS[:, : given_TS.shape[1]] = given_TS
     ids = tuple(map(int, tokens[:-1]))
     return Hypothesis(ids, total, _score(total, tokens, options), tuple(log_probs), attention_TS, True)

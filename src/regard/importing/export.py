@@ -18,7 +18,7 @@ MARK = "regard.json"
 _USE = """import ctranslate2, sentencepiece
 source = sentencepiece.SentencePieceProcessor(model_file="source.spm")
 target = sentencepiece.SentencePieceProcessor(model_file="target.spm")
-pieces = source.encode("Bonjour.", out_type=str) + ["</s>"]
+pieces = source.encode("Bonjour.", out_type=str)
 print(target.decode(ctranslate2.Translator(".").translate_batch([pieces])[0].hypotheses[0]))
 """
 
@@ -34,7 +34,7 @@ def export_ctranslate2(model: ModelFile, out: Path, probes: list[str]) -> Parity
     files = sentencepiece_models(tokenizers)
     converted = convert(model.options, model.weights, model.reading or USUAL_READING)
     names = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>", "decoder_start_token": "<s>"}
-    config = json.loads(converted.files["config.json"]) | names
+    config = json.loads(converted.files["config.json"]) | names | {"add_source_eos": converted.end}
     files |= {"model.bin": converted.files["model.bin"], "config.json": json.dumps(config, indent=1).encode()}
     for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
         files[f"{side}_vocabulary.json"] = json.dumps(list(tokenizer.pieces)).encode()

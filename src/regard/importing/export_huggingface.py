@@ -46,6 +46,8 @@ def export_huggingface(model: ModelFile, out: Path, probes: list[str]) -> Parity
     """Write an imported model as a MarianMTModel folder; return how it translates there, where installed."""
     options = _checked(model.options)
     files = sentencepiece_models(model.tokenizers)
+    if getattr(model.tokenizers.target.options, "bytes", False):
+        raise ConfigError("a MarianMTModel cannot express pieces that are bytes")
     vocabularies = [
         _json({piece: id for id, piece in enumerate([*_SPECIAL, *one.pieces[NUM_RESERVED:]])})
         for one in (model.tokenizers.source, model.tokenizers.target)

@@ -1,19 +1,19 @@
 """A `MarianMTModel` folder of Hugging Face's transformers: most OPUS-MT models are published so."""
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn, Protocol
 
 import numpy as np
 
 from regard.contract import Floats, Ids
-from regard.errors import ForeignModelError, TokenizerError
+from regard.errors import ForeignModelError
+from regard.importing.folder import Folder, origin
 from regard.importing.pickled import PickledTensors
 from regard.importing.weights import (
+    MAX_SPLIT,
     Attention,
     Linear,
     Norm,
@@ -27,17 +27,13 @@ from regard.importing.weights import (
 from regard.modelfile import ModelFile
 from regard.options.model import LearnedPositions, SinusoidalPositions, TransformerOptions
 from regard.runtime.equations import sinusoids
-from regard.text.imported import ImportedTokenizer
 from regard.text.tokenizer import TokenizerPair
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _ACTIVATIONS: dict[str, Literal["relu", "swish", "gelu"]] = {
     "relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu",
 }  # fmt: skip
-_MAX_JSON_BYTES = 64 << 20
-_MAX_SPLIT = 256  # tokens of a source: models are trained on sentences
 _NAME = re.compile(r"opus-mt(?:-tc-\w+)?-([a-z]{2,3})-([a-z]{2,3})")
-_LICENCE = re.compile(r"^licen[sc]e:\s*['\"]?([\w.+-]+)", re.MULTILINE)
 
 
 class Tensors(Protocol):
@@ -102,19 +98,16 @@ def read_marian_folder(folder: Path) -> ModelFile:
         target_language=languages[1],
         config={"imported": dict(folder_.config)},
         card=_card(folder_, weights_path, options),
-        split_above=min(most - 1, _MAX_SPLIT),
+        split_above=min(most - 1, MAX_SPLIT),
     )
 
 
-@dataclass
-class _Folder:
+class _Folder(Folder):
     """The small files of a folder."""
 
-    path: Path
-    config: Mapping[str, Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.config = self.json("config.json")
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.config: Mapping[str, Any] = self.json("config.json")
         kind = self.config.get("model_type")
         if kind != "marian":
             self.refuse("config.json", f"model_type is {kind!r:.40} and only 'marian' can be imported")
@@ -123,42 +116,12 @@ class _Folder:
             if self.config.get(name, value) != value:
                 self.refuse("config.json", f"{name} = {self.config[name]!r:.40} is not supported")
 
-    def refuse(self, name: str, why: str) -> NoReturn:
-        raise ForeignModelError(f"{self.path / name}: {why}")
-
-    def json(self, name: str) -> dict[str, Any]:
-        """Return a JSON object."""
-        try:
-            found = json.loads(self.bytes(name))
-        except (ValueError, RecursionError) as error:
-            self.refuse(name, f"is not JSON ({error!s:.60})")
-        if not isinstance(found, dict):
-            self.refuse(name, "is not a JSON object")
-        return found
-
-    def bytes(self, name: str) -> bytes:
-        """Return a small file."""
-        path = self.path / name
-        try:
-            if path.stat().st_size > _MAX_JSON_BYTES:
-                self.refuse(name, f"is larger than {_MAX_JSON_BYTES:,} bytes")
-            return path.read_bytes()
-        except OSError as error:
-            raise ForeignModelError(f"{path}: cannot be read ({error.strerror or error})") from None
-
     def size(self, name: str) -> int:
         """Return a positive whole number of the configuration."""
         value = self.config.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= 1 << 20:
             self.refuse("config.json", f"{name} = {value!r:.40} is no size")
         return value
-
-    def tokenizer(self, name: str, vocabulary: Vocabulary, joint: bool) -> ImportedTokenizer:
-        """Return the tokenizer of one side."""
-        try:
-            return ImportedTokenizer(vocabulary.learnt, self.bytes(name), joint)
-        except TokenizerError as error:
-            self.refuse(name, str(error))
 
 
 def _vocabularies(folder: _Folder) -> tuple[Vocabulary, Vocabulary]:
@@ -334,22 +297,9 @@ def _is_code(value: Any) -> bool:
 
 def _card(folder: _Folder, weights: Path, options: TransformerOptions) -> dict[str, Any]:
     """Return where the model comes from and what was changed, for its card."""
-    licence = None
-    if (folder.path / "README.md").is_file():
-        licence = _LICENCE.search(folder.bytes("README.md").decode("utf-8", "replace"))
-    with weights.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
     name = folder.config.get("_name_or_path")
     converted = ["ids in our order", "biases of keys and values folded"]
     if options.positions.kind == "sinusoidal":
         converted.append("sines and cosines of positions in turns")
-    return {
-        "imported": {
-            "format": "Hugging Face MarianMTModel",
-            "name": name if isinstance(name, str) and name else folder.path.resolve().name,
-            "licence": licence[1] if licence else None,
-            "file": weights.name,
-            "sha256": digest,
-            "converted": converted,
-        }
-    }
+    name = name if isinstance(name, str) and name else folder.path.resolve().name
+    return origin(folder, weights.name, "Hugging Face MarianMTModel", name, folder.licence(), converted)

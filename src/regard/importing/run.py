@@ -13,6 +13,7 @@ from regard.contract import Batch, Ragged, make_batch
 from regard.corpus.language_codes import is_language
 from regard.engines import NUMPY
 from regard.errors import ForeignModelError
+from regard.importing.ctranslate2 import MODEL, PACKAGE, read_argos_package, read_ctranslate2_folder
 from regard.importing.huggingface import is_marian_folder, read_marian_folder
 from regard.modelfile import ModelFile, save_model
 from regard.progress import Progress, unshown
@@ -72,19 +73,23 @@ def import_model(
 
 
 def read_model(path: Path) -> ModelFile:
-    """Return the model of a folder of another program."""
+    """Return the model of a file or folder of another program."""
     if not path.exists():
-        raise ForeignModelError(f"{path}: no such folder; check the name")
+        raise ForeignModelError(f"{path}: no such file or folder; check the name")
     if path.suffix in _PICKLES:
         raise ForeignModelError(
             f"{path}: is a checkpoint that only the program that wrote it can open; convert it there to "
             "CTranslate2 or safetensors"
         )
-    if path.is_dir() and is_marian_folder(path):
+    if is_marian_folder(path):
         return read_marian_folder(path)
+    if (path / MODEL).is_file():
+        return read_ctranslate2_folder(path)
+    if path.suffix == ".argosmodel" or (path / PACKAGE).is_file():
+        return read_argos_package(path)
     raise ForeignModelError(
-        f"{path}: is not a model that can be imported; give a folder with config.json and "
-        "model.safetensors or pytorch_model.bin"
+        f"{path}: is not a model that can be imported; give an .argosmodel, or a folder with "
+        "model.safetensors, pytorch_model.bin or model.bin"
     )
 
 

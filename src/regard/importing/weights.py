@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
@@ -9,10 +10,15 @@ import numpy as np
 from regard.contract import Floats, Ids
 from regard.errors import ForeignModelError
 from regard.options.model import TransformerOptions
-from regard.vocabulary import BOS, EOS, NUM_RESERVED, UNK
+from regard.vocabulary import BOS, EOS, FIRST_BYTE, NUM_RESERVED, RESERVED, UNK
 
 Side = Literal["encoder", "decoder"]
 Which = Literal["own", "cross"]
+
+_BYTES = {RESERVED[id]: id for id in range(FIRST_BYTE, NUM_RESERVED)}
+
+MAX_SPLIT = 256
+"""The most tokens of a source before it is split: models are trained on sentences."""
 
 NEVER = -100.0
 """The logit of an id that the other program does not have, below the least of its biases: a probability of 0
@@ -115,22 +121,45 @@ def halves_to_turns(size: int) -> Ids:
     return np.arange(size).reshape(2, size // 2).T.ravel()
 
 
-@dataclass(frozen=True, slots=True)
+def other_sinusoids(first: int, num_positions: int, size: int) -> Floats:
+    """Return sin(p w_i), then cos of the same, with w_i = 10000^(-i/(size/2 - 1)).
+
+    So tensor2tensor, OpenNMT-tf and Marian compute positions: the last wavelength is exactly 10000 * 2 pi.
+    """
+    speed = np.exp(np.arange(size // 2) * (-np.log(10_000) / (size // 2 - 1)))
+    angle = np.arange(first, first + num_positions)[:, None] * speed
+    return np.concatenate([np.sin(angle), np.cos(angle)], axis=1).astype(np.float32)
+
+
+@dataclass(frozen=True)
 class Vocabulary:
     """Their pieces by id, with the ids of those that have a meaning; `start` is what the decoder begins with,
-    None for a vector of zeros."""
+    None for a vector of zeros. A source may have no `end`."""
 
     pieces: Sequence[str]
     start: int | None
-    end: int
+    end: int | None
     unknown: int
     other: tuple[int, ...] = ()
     """Ids that are neither read nor said, such as that of padding."""
 
+    @cached_property
+    def reserved(self) -> dict[int, int]:
+        """Their id for each of our reserved ids that they have."""
+        special = {BOS: self.start, EOS: self.end, UNK: self.unknown}
+        found = {ours: theirs for ours, theirs in special.items() if theirs is not None}
+        of_bytes = {_BYTES[piece]: id for id, piece in enumerate(self.pieces) if piece in _BYTES}
+        return found | of_bytes if len(of_bytes) == len(_BYTES) else found
+
     @property
+    def has_bytes(self) -> bool:
+        """Whether they have a piece for each byte, for characters that no piece has."""
+        return FIRST_BYTE in self.reserved
+
+    @cached_property
     def learnt_ids(self) -> list[int]:
         """Their ids of the pieces that follow our reserved ids."""
-        special = {self.start, self.end, self.unknown, *self.other}
+        special = {*self.reserved.values(), *self.other}
         return [id for id in range(len(self.pieces)) if id not in special]
 
     @property
@@ -146,9 +175,8 @@ class Vocabulary:
         learnt = self.learnt_ids
         placed = np.full((NUM_RESERVED + len(learnt), *table.shape[1:]), nothing, np.float32)
         placed[NUM_RESERVED:] = table[learnt]
-        placed[EOS], placed[UNK] = table[self.end], table[self.unknown]
-        if self.start is not None:
-            placed[BOS] = table[self.start]
+        for ours, theirs in self.reserved.items():
+            placed[ours] = table[theirs]
         return placed
 
     def biases(self, bias: Floats) -> Floats:
@@ -156,7 +184,7 @@ class Vocabulary:
 
         It is very small for ids that they do not have, and for that of the start, which they never say.
         """
-        never = min(float(bias.min(initial=0)), 0.0) + NEVER
+        never = float(bias[self.learnt_ids].min(initial=0)) + NEVER
         placed = self.rows(bias, never)
         placed[BOS] = never
         return placed

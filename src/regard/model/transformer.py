@@ -14,6 +14,7 @@ from regard.model.embed import Embedding, build_source, sinusoids
 from regard.model.noise import Noise, add_dropout, dropout
 from regard.model.output import Said
 from regard.options.model import TransformerOptions
+from regard.vocabulary import EOS
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +288,9 @@ class TransformerModel(nn.Module):
 
     def encode(self, source: Tensor, real_BS: Tensor, noise: Noise | None, probe: Probe) -> DecoderState:
         """Read the sources, ids or features, and return the state before the first word."""
+        if not self.options.source_end and source.dim() == 2:
+            seen_BS = real_BS & (source != EOS)
+            real_BS = torch.where(seen_BS.any(1, keepdim=True), seen_BS, real_BS)  # a softmax needs one token
         embedded_BSH = self.source(source)
         if isinstance(self.source, Embedding):
             # Section 3.4; a table starts with vectors of length 1, projected features are longer.

@@ -237,6 +237,8 @@ class TransformerOptions(Options):
     biases: bool = Field(False, exclude_if=not_)
     """Biases of the queries and outputs of attention, and of the output layer. Other biases of attention are
     not needed: that of the keys cancels in the softmax, that of the values is part of the output's."""
+    source_end: bool = Field(True, exclude_if=bool)
+    """Whether attention sees the `</s>` after the source; many models of OpenNMT are trained without it."""
     tie: Literal["none", "target", "all"] = "all"
     """Shared weights: `target`: target embeddings and output; `all`: source embeddings too; `none`:
     nothing."""

@@ -1,5 +1,6 @@
 """Options of the tokenizer and of batches."""
 
+from operator import not_
 from typing import Annotated, Literal
 
 from pydantic import (
@@ -58,6 +59,8 @@ class ImportedOptions(Options):
     """Vocabulary size, including the reserved ids."""
     joint: bool
     """One vocabulary for both languages, or one for each."""
+    bytes: bool = Field(False, exclude_if=not_)
+    """Characters outside the vocabulary become bytes, not `<unk>`."""
 
 
 TokenizerOptions = Annotated[

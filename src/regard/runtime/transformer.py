@@ -19,6 +19,7 @@ from regard.runtime.equations import (
     softmax,
     under,
 )
+from regard.vocabulary import EOS
 
 _ROOM = 16  # steps there is room for at first
 _SINUSOIDS = 256  # positions worked out once and for all
@@ -127,6 +128,9 @@ class TransformerEngine:
         else:
             embedded_BSH = linear(batch.features_BSF, self.source["W_f"], self.source["b_f"])
         real_BS = batch.source_real_BS
+        if not self.options.source_end:
+            seen_BS = real_BS & (batch.source_BS != EOS)
+            real_BS = np.where(seen_BS.any(1, keepdims=True), seen_BS, real_BS)  # a softmax needs one token
         x_BSH = self._place("source", embedded_BSH, 0, probe)
         for layer, w in enumerate(self.encoder):
             name = f"encoder.{layer}"

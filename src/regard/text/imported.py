@@ -16,7 +16,7 @@ from regard.options.text import ImportedOptions
 from regard.text.segment import Ids
 from regard.text.tokenizer import FORMAT, Tokenizer
 from regard.text.words import Span
-from regard.vocabulary import NUM_RESERVED, RESERVED, SPACE, UNK
+from regard.vocabulary import FIRST_BYTE, NUM_RESERVED, RESERVED, SPACE, UNK
 
 # The target language of a multilingual model stands before the text and is a piece of its own.
 _LANGUAGE = re.compile(r">>[^<>\s]+<<")
@@ -27,20 +27,23 @@ _MAX_PIECES = 1_000_000
 class ImportedTokenizer(Tokenizer):
     """Another program's tokenizer with our ids: pieces by SentencePiece or by spaces, then a vocabulary.
 
-    The reserved ids are there but for `<s>`, `</s>` and `<unk>` no text has them: no character becomes bytes.
+    The reserved ids are there, but only with `has_bytes` a character outside the vocabulary becomes bytes.
     """
 
-    def __init__(self, learnt: Sequence[str], model: bytes, joint: bool) -> None:
+    def __init__(self, learnt: Sequence[str], model: bytes, joint: bool, has_bytes: bool = False) -> None:
         """Take the pieces that follow the reserved ids, and a SentencePiece model; none: spaces separate."""
         if not 0 < len(learnt) <= _MAX_PIECES or len(set(learnt)) < len(learnt) or "" in learnt:
             raise TokenizerError(
                 "the vocabulary of the tokenizer is empty or has a piece twice; it may be damaged"
             )
-        self.options = ImportedOptions(vocab_size=NUM_RESERVED + len(learnt), joint=joint)
+        size = NUM_RESERVED + len(learnt)
+        self.options = ImportedOptions(vocab_size=size, joint=joint, bytes=has_bytes)
         self.pieces = [*RESERVED, *learnt]
         self.model = model
         self._opens = False
         self._ids = {piece: id for id, piece in enumerate(learnt, NUM_RESERVED)}
+        if has_bytes:
+            self._ids |= {RESERVED[id]: id for id in range(FIRST_BYTE, NUM_RESERVED)}
         if model:
             try:
                 self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)

@@ -198,10 +198,10 @@ class Tokenizer:
         if values.get("kind") == "imported":
             from regard.text.imported import ImportedTokenizer  # a kind of this class
 
-            learnt, joint = header.get("pieces"), values.get("joint")
+            learnt, joint, has_bytes = header.get("pieces"), values.get("joint"), values.get("bytes")
             if not (isinstance(learnt, list) and all(isinstance(one, str) for one in learnt)):
                 raise TokenizerError("the vocabulary of the tokenizer is missing; it may be damaged")
-            return ImportedTokenizer(learnt, body, bool(joint))
+            return ImportedTokenizer(learnt, body, bool(joint), bool(has_bytes))
         options = parse("tokenizer", values)
         if isinstance(options, SubwordOptions):
             return cls(options, SubwordSegmenter(body))

@@ -41,7 +41,7 @@ def compare_with_ctranslate2(model: ModelFile, translator: Any, sentences: Seque
     pieces, num_identical, num_ties, largest = tokenizers.source.pieces, 0, 0, 0.0
     for ids, ours in zip(sources, found, strict=True):
         (theirs,) = translator.translate_batch(
-            [[*(pieces[id] for id in ids.tolist()), "</s>"]],
+            [[pieces[id] for id in ids.tolist()]],
             beam_size=1, max_decoding_length=_limit(num_source_tokens(ids)), min_decoding_length=0,
             max_input_length=0, length_penalty=0, return_scores=True,
         )  # fmt: skip
