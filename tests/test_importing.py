@@ -289,6 +289,8 @@ def test_an_imported_model_translates_shows_and_aligns(folder, tmp_path, capsys)
         assert capsys.readouterr().out.strip()
     assert cli.run(["import", str(folder), "--out", str(out), "--text", str(fr)]) == 0
     assert cli.run(["import", str(tmp_path / "x"), "--out", str(out)]) == 2
+    assert cli.run(["page", str(out), "--out", str(tmp_path / "page.html")]) == 2
+    assert "has model.activation, which a page cannot compute" in capsys.readouterr().err
 
 
 def test_both_engines_translate_an_imported_model_alike(tmp_path):

@@ -109,12 +109,20 @@ def _read(name: str, path: Path, search: BeamOptions) -> LiveModel:
         )
     return facts(loaded, search), data
 
+_UNKNOWN = {"activation", "biases", "source_end"}
+"""Options that the engine in a page does not know; a model has them only if they are not as usual."""
+
 
 def facts(loaded: Loaded, search: BeamOptions | None = None) -> dict[str, Any]:
     """Return plain values: the model as a trace describes it, its design, cards and shapes of weights."""
     if loaded.feature_size is not None:
         raise ConfigError(f"{loaded.name} reads feature vectors; a page translates text only")
     tracer = Tracer(loaded)
+    unknown = sorted(_UNKNOWN & tracer.model.options.model_dump().keys())
+    if unknown:
+        raise ConfigError(
+            f"{loaded.name} has model.{unknown[0]}, which a page cannot compute; use `regard serve`"
+        )
     about, design, tokenizers = tracer.about, tracer.design, tracer.model.tokenizers
     search = search or BeamOptions()
     shapes = weight_shapes(tracer.model.options, tokenizers.source.vocab_size, tokenizers.target.vocab_size)
