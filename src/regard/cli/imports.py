@@ -8,15 +8,17 @@ HELP = "make a model file from a model of another program, such as OPUS-MT"
 DESCRIPTION = (
     "Reads a model and writes a model file that all commands can use. It reads a MarianMTModel folder\n"
     "of Hugging Face (config.json, model.safetensors or pytorch_model.bin, source.spm, target.spm,\n"
-    "vocab.json), a CTranslate2 folder (model.bin and vocabularies), or an Argos package. The other program\n"
-    "is not needed. OWNER/NAME fetches a model from huggingface.co, if there is no such folder and the\n"
-    "extra [hub] is installed; nothing else downloads anything."
+    "vocab.json), a Transformer of Marian itself (.npz and vocabularies), a CTranslate2 folder (model.bin\n"
+    "and vocabularies), or an Argos package. The other program is not needed. OWNER/NAME fetches a model from\n"
+    "huggingface.co, if there is no such folder and the extra [hub] is installed; nothing else downloads\n"
+    "anything."
 )
 EXAMPLES = """examples:
   regard import opus-mt-fr-en --out opus.regard --pairs some.fr some.en
   regard import opus-mt-fr-en --out opus.regard --text some.fr
   regard import translate-fr_en.argosmodel --out argos.regard
   regard import Helsinki-NLP/opus-mt-fr-en --out opus.regard
+  regard import marian/model.npz --out marian.regard
 """
 
 

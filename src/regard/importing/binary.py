@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from regard.contract import Floats
 from regard.errors import ForeignModelError
+from regard.importing.weights import as_floats
 
 _LAST_VERSION = 6
 _MAX_VARIABLES = 100_000
@@ -49,7 +50,7 @@ class Variables:
             return default
         if found.size != 1:
             self.refuse(f"{name} is no number")
-        return float(_numbers(found).reshape(()))
+        return float(as_floats(f"{self.path}: {name}", found).reshape(()))
 
     def word(self, name: str, default: str) -> str:
         """Return an attribute that is a text, as bytes."""
@@ -65,24 +66,21 @@ class Variables:
         if array.shape != shape:
             self.refuse(f"{name} has shape {array.shape} and should have {shape}")
         self.asked.add(name)
-        numbers = _numbers(array)
-        if array.dtype.kind != "i":
-            return numbers
-        scale = _OLD_SCALE if array.dtype.itemsize == 2 else None
-        if f"{name}_scale" in self.arrays:
-            self.asked.add(f"{name}_scale")
-            scales = _numbers(self.arrays[f"{name}_scale"])
-            if scales.size not in (1, shape[0]):
-                self.refuse(f"{name}_scale has shape {scales.shape}")
-            return self._finite(name, numbers / scales.reshape(-1, *(1 for _ in shape[1:])))
-        if scale is None:
-            self.refuse(f"has no {name}_scale")
-        return numbers / np.float32(scale)
+        if array.dtype.kind == "i":
+            array = array / self._scale(name, array)
+        elif array.dtype == _HALVES_OF_FLOATS:
+            array = (array.astype(np.uint32) << 16).view(np.float32)
+        return as_floats(f"{self.path}: {name}", array)
 
-    def _finite(self, name: str, array: Floats) -> Floats:
-        if not np.isfinite(array).all():
-            self.refuse(f"{name}_scale is 0 somewhere")
-        return array
+    def _scale(self, name: str, array: NDArray[Any]) -> Floats:
+        """Return what whole numbers are divided by: one number, or one for each row."""
+        scale = self.arrays.get(f"{name}_scale")
+        if scale is None and array.dtype.itemsize == 2:
+            return np.full((), _OLD_SCALE, np.float32)
+        if scale is None or scale.size not in (1, len(array)) or not scale.all():
+            self.refuse(f"{name}_scale is missing, of another shape or 0")
+        self.asked.add(f"{name}_scale")
+        return as_floats(f"{self.path}: {name}_scale", scale).reshape(-1, *(1 for _ in array.shape[1:]))
 
 
 def read_variables(path: Path, data: NDArray[np.uint8]) -> Variables:
@@ -138,10 +136,3 @@ class _Reader:
 
     def text(self) -> str:
         return self.take(self.number(2)).tobytes().rstrip(b"\0").decode("utf-8", "replace")
-
-
-def _numbers(array: NDArray[Any]) -> Floats:
-    """Return numbers of any of the types as 32-bit ones, a copy."""
-    if array.dtype == _HALVES_OF_FLOATS:
-        return (array.astype(np.uint32) << 16).view(np.float32)
-    return array.astype(np.float32)

@@ -11,7 +11,7 @@ import numpy as np
 from regard.contract import Floats, Ids
 from regard.fast.convert import ACTIVATIONS
 from regard.importing.binary import Variables, read_variables
-from regard.importing.folder import Folder, open_package, origin
+from regard.importing.folder import Folder, languages_of, open_package, origin
 from regard.importing.weights import (
     MAX_SPLIT,
     Attention,
@@ -87,9 +87,10 @@ def _read(
         folder.refuse("config.json", f"layer_norm_epsilon = {epsilon!r:.20} is above {_EPSILON}")
     options, weights = _converted(binary, source, target, tokens.ends_source)
     joint = source.pieces == target.pieces
-    languages = [
-        code if isinstance(code := about.get(key), str) else None for key in ("from_code", "to_code")
-    ]
+    codes = about.get("from_code"), about.get("to_code")
+    languages = languages_of(str(about["name"])) or (None, None)
+    if isinstance(codes[0], str) and isinstance(codes[1], str):
+        languages = codes[0], codes[1]
     most = options.positions.max_positions if options.positions.kind == "learned" else _MAX_POSITIONS
     form = "Argos Translate" if "from_code" in about else "CTranslate2"
     converted = ["ids in our order", "biases of keys and values folded", "weights in 32 bits"]

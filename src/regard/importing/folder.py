@@ -15,6 +15,7 @@ from regard.importing.weights import Vocabulary
 from regard.text.imported import ImportedTokenizer
 
 _LICENCE = re.compile(r"^licen[sc]e:\s*['\"]?([\w.+-]+)", re.MULTILINE)
+_OPUS = re.compile(r"opus-mt(?:-tc-\w+)?-([a-z]{2,3})-([a-z]{2,3})")
 _MAX_BYTES = 64 << 20  # of a vocabulary, a tokenizer or a configuration
 _EMPTY = np.empty(0, np.uint8)
 _MAX_RATIO = 25
@@ -94,6 +95,12 @@ class Folder:
         return hashlib.sha256(self.data(name).data).hexdigest()
 
 
+def languages_of(name: str) -> tuple[str, str] | None:
+    """Return the languages in the name of an OPUS-MT model."""
+    found = _OPUS.search(name)
+    return (found[1], found[2]) if found else None
+
+
 def origin(
     folder: Folder, file: str, form: str, name: str, licence: str | None, converted: list[str]
 ) -> dict[str, Any]:
@@ -145,14 +152,19 @@ class Package(Folder):
         return Package(self.path, self._archive, f"{self._folder}{name}/")
 
 
-def open_package(path: Path, mark: str) -> Package:
-    """Return the folder of a zip archive in which a file called `mark` lies, at the top or one below it."""
+def open_archive(path: Path) -> zipfile.ZipFile:
+    """Return a zip archive, of which nothing but the list of its files is read."""
     try:
-        archive = zipfile.ZipFile(path)
+        return zipfile.ZipFile(path)
     except OSError as error:
         raise ForeignModelError(f"{path}: cannot be read ({error.strerror or error})") from None
     except Exception as error:
         raise ForeignModelError(f"{path}: not a zip archive, or damaged ({error!s:.60})") from None
+
+
+def open_package(path: Path, mark: str) -> Package:
+    """Return the folder of a zip archive in which a file called `mark` lies, at the top or one below it."""
+    archive = open_archive(path)
     found = [one for one in archive.namelist() if one.rpartition("/")[2] == mark and one.count("/") <= 1]
     if len(found) != 1:
         raise ForeignModelError(f"{path}: has {len(found)} files {mark} at its top; is it a whole package?")

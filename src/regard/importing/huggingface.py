@@ -10,7 +10,7 @@ import numpy as np
 
 from regard.contract import Floats, Ids
 from regard.errors import ForeignModelError
-from regard.importing.folder import Folder, origin
+from regard.importing.folder import Folder, languages_of, origin
 from regard.importing.pickled import PickledTensors
 from regard.importing.weights import (
     MAX_SPLIT,
@@ -33,7 +33,6 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _ACTIVATIONS: dict[str, Literal["relu", "swish", "gelu"]] = {
     "relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu",
 }  # fmt: skip
-_NAME = re.compile(r"opus-mt(?:-tc-\w+)?-([a-z]{2,3})-([a-z]{2,3})")
 
 
 class Tensors(Protocol):
@@ -286,8 +285,8 @@ def _languages(folder: _Folder) -> tuple[str | None, str | None]:
         given = folder.json("tokenizer_config.json")
     found = given.get("source_lang"), given.get("target_lang")
     for name in (str(folder.config.get("_name_or_path", "")), folder.path.resolve().name):
-        if not all(map(_is_code, found)) and (match := _NAME.search(name)):
-            found = match[1], match[2]
+        if not all(map(_is_code, found)) and (named := languages_of(name)):
+            found = named
     return (found[0], found[1]) if all(map(_is_code, found)) else (None, None)
 
 

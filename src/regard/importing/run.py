@@ -15,6 +15,7 @@ from regard.engines import NUMPY
 from regard.errors import ForeignModelError
 from regard.importing.ctranslate2 import MODEL, PACKAGE, read_argos_package, read_ctranslate2_folder
 from regard.importing.huggingface import is_marian_folder, read_marian_folder
+from regard.importing.marian import find_npz, read_marian_npz
 from regard.modelfile import ModelFile, save_model
 from regard.progress import Progress, unshown
 from regard.runtime.build import build_engine
@@ -87,9 +88,11 @@ def read_model(path: Path) -> ModelFile:
         return read_ctranslate2_folder(path)
     if path.suffix == ".argosmodel" or (path / PACKAGE).is_file():
         return read_argos_package(path)
+    if (npz := find_npz(path)) is not None:
+        return read_marian_npz(npz)
     raise ForeignModelError(
-        f"{path}: is not a model that can be imported; give an .argosmodel, or a folder with "
-        "model.safetensors, pytorch_model.bin or model.bin"
+        f"{path}: is not a model that can be imported; give an .argosmodel or .npz, or a folder with "
+        "model.safetensors, pytorch_model.bin, model.bin or an .npz"
     )
 
 

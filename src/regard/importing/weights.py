@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from regard.contract import Floats, Ids
 from regard.errors import ForeignModelError
@@ -195,3 +196,12 @@ def check_shape(what: str, array: Floats, *shape: int) -> Floats:
     if array.shape != shape:
         raise ForeignModelError(f"{what} has shape {array.shape} and should have {shape}; is it complete?")
     return array
+
+
+def as_floats(what: str, array: NDArray[Any]) -> Floats:
+    """Return numbers of any type as 32-bit ones, a copy, if all of them are finite."""
+    with np.errstate(all="ignore"):
+        numbers = array.astype(np.float32)
+    if not np.isfinite(numbers).all():
+        raise ForeignModelError(f"{what} has values that are not finite; it may be damaged")
+    return numbers

@@ -1,0 +1,218 @@
+"""Models of Marian itself give the scores that Marian gives, and damaged ones are refused."""
+
+import io
+import json
+import random
+import shutil
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard import cli
+from regard.contract import Ragged, make_batch
+from regard.engines import NUMPY, Compute
+from regard.errors import ForeignModelError, RegardError
+from regard.importing.folder import Folder
+from regard.importing.marian import _listed
+from regard.importing.run import import_model, read_model
+from regard.loaded import Loaded
+from regard.modelfile import load_model
+from regard.options.search import BeamOptions
+from regard.runtime.build import build_engine
+from regard.search.searcher import Query
+from regard.vocabulary import BOS, EOS
+
+GOLDEN = Path(__file__).parent / "golden" / "marian-npz"  # made by Marian, see make_marian_npz.py
+SETTINGS = "special:model.yml"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    shutil.copytree(GOLDEN / "post", tmp_path / "opus-mt-fr-en")
+    return tmp_path / "opus-mt-fr-en"
+
+
+def change(folder, arrays=None, **settings):
+    """Write other arrays or settings into a model."""
+    path = folder / "model.npz"
+    with np.load(path) as file:
+        whole = dict(file) | (arrays or {})
+    lines = whole[SETTINGS].tobytes().decode().rstrip("\0").splitlines()
+    given = {key.replace("_", "-"): value for key, value in settings.items()}
+    lines = [line for line in lines if line.partition(":")[0] not in given]
+    lines += [f"{key}: {value}" for key, value in given.items()]
+    whole[SETTINGS] = np.frombuffer("\n".join(lines).encode() + b"\0", np.int8)
+    np.savez(path, **{name: one for name, one in whole.items() if one is not None})
+
+
+@pytest.mark.parametrize("name", ["post", "pre"])
+def test_an_imported_model_gives_the_scores_of_marian(name):
+    model = read_model(GOLDEN / name)
+    assert (model.options.norm, model.options.tie) == (name, {"post": "target", "pre": "all"}[name])
+    engine = build_engine(model.options, model.weights)
+    assert not model.weights.get("target.weight", model.weights["source.weight"])[BOS].any()
+    for one in json.loads((GOLDEN / name / "expected.json").read_text()):
+        read, said = (
+            tokenizer.encode_batch([one[side]])
+            for side, tokenizer in (("source", model.tokenizers.source), ("target", model.tokenizers.target))
+        )
+        forced = engine.force(make_batch(Ragged.of(read), Ragged.of(said), np.arange(1)))
+        logits_TV = forced.logits_BTV[0].astype(float)
+        log_probs = logits_TV - np.log(np.exp(logits_TV).sum(axis=1, keepdims=True))
+        ours = [log_probs[step, id] for step, id in enumerate([*said[0].tolist(), EOS])]
+        # Marian prints five decimals, and 1e-9 stands in its layer norm where ours has 1e-5.
+        np.testing.assert_allclose(ours, one["scores"], atol=1e-4)
+
+
+def test_both_engines_translate_alike(tmp_path):
+    pytest.importorskip("ctranslate2", reason="the extra [fast] is not installed")
+    model = read_model(GOLDEN / "pre")
+    fast, slow = (Loaded.of(model, compute=one).searcher for one in (Compute("ctranslate2"), NUMPY))
+    queries = [Query(ids) for ids in model.tokenizers.source.encode_batch(["le chat dort", "un chien"])]
+    found = [one.search(queries, BeamOptions(beam_size=2)) for one in (fast, slow)]
+    assert [one.hypotheses[0].ids for one in found[0]] == [one.hypotheses[0].ids for one in found[1]]
+
+
+def test_an_npz_file_is_imported_and_translates(folder, tmp_path, capsys):
+    out = tmp_path / "out.regard"
+    (folder / "model.npz.optimizer.npz").touch()  # as Marian leaves it
+    (folder / "README.md").write_text("license: cc-by-4.0\n")
+    assert cli.run(["import", str(folder / "model.npz"), "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "model.npz, fr to en, 1 + 2 layers, width 8, 2 heads" in said and "licence: cc-by-4.0" in said
+    assert cli.run(["translate", str(out), "le chat dort"]) == 0
+    model = load_model(out)
+    assert all(np.array_equal(model.weights[key], one) for key, one in read_model(folder).weights.items())
+
+
+def test_weights_may_be_shared_or_untied_or_in_16_bits(folder):
+    model = read_model(folder)
+    with np.load(folder / "model.npz") as file:
+        table, arrays = file["decoder_Wemb"], dict(file)
+    change(folder, {"decoder_ff_logit_out_W": np.asfortranarray(table.T), "decoder_l2_self_Wq": None},
+           transformer_tied_layers="[1, 1]")  # fmt: skip
+    untied = read_model(folder)
+    assert untied.options.tie == "none"
+    assert np.array_equal(untied.weights["W_o"], untied.weights["target.weight"])
+    assert np.array_equal(untied.weights["decoder.1.own.W_QKV"], model.weights["decoder.0.own.W_QKV"])
+    np.savez(folder / "model.npz", **{
+        name: one if name == SETTINGS else one.astype(np.float16) for name, one in arrays.items()
+    })  # fmt: skip
+    np.testing.assert_allclose(
+        read_model(folder).weights["source.weight"], model.weights["source.weight"], rtol=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.yml", '</s>: 0\n"\\":": 5\n\'it\'\'s\': 2\n<unk>: 1\n? "long\\x85\\u2014"\n: 4\nà la:3\n'),
+        ("a.json", '{"</s>": 0, "<unk>": 1, "it\'s": 2, "à la": 3, "long\\u0085—": 4, "\\":": 5}'),
+        ("a.txt", "</s>\n<unk>\nit's\nà la\nlong\x85—\n\":\n"),
+    ],
+)
+def test_vocabularies_are_read_in_each_of_their_forms(name, text, tmp_path):
+    (tmp_path / name).write_text(text, "utf-8", newline="")
+    assert _listed(Folder(tmp_path), name) == ["</s>", "<unk>", "it's", "à la", "long\x85—", '":']
+
+
+def test_vocabularies_with_gaps_and_old_names_are_read(folder):
+    (folder / "model.npz.decoder.yml").unlink()
+    with pytest.raises(ForeignModelError, match=r"decoder.yml: is missing, and there are 0 vocabularies"):
+        read_model(folder)
+    (folder / "decoder.yml").write_text("vocabs: [../../source.yml, target.yml]\n")
+    text = (folder / "target.yml").read_text()
+    assert "the: " in text
+    (folder / "target.yml").write_text(
+        "".join(
+            line for line in text.replace("</s>:", "eos:").splitlines(True) if not line.startswith("the:")
+        )
+    )
+    model, whole = read_model(folder), read_model(GOLDEN / "post")
+    assert model.tokenizers.target.vocab_size == whole.tokenizers.target.vocab_size - 1
+    assert np.array_equal(model.weights["target.weight"][EOS], whole.weights["target.weight"][EOS])
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"type": "amun"}, "its type is 'amun' and only 'transformer'"),
+        ({"transformer_decoder_autoreg": "rnn"}, "transformer-decoder-autoreg = 'rnn' is not supported"),
+        ({"transformer_ffn_activation": "gelu"}, "activation = 'gelu' is none of relu, swish"),
+        ({"transformer_preprocess": "n"}, "are not supported"),
+        ({"transformer_heads": "3"}, "transformer-heads = 3"),
+        ({"enc_depth": "2"}, "has no 'encoder_l2_self_Wq'"),
+        ({"dim_emb": "16"}, r"encoder_Wemb has shape \(\d+, 8\) and should have \(\d+, 16\)"),
+        ({"dim_vocabs": "[9]"}, "dim-vocabs = .* is not 2 whole numbers"),
+        ({"right_left": "true"}, "right-left = 'true' is not supported"),
+    ],
+)
+def test_what_cannot_be_imported_is_named(folder, settings, why):
+    change(folder, **settings)
+    with pytest.raises(ForeignModelError, match=why) as caught:
+        read_model(folder)
+    assert str(folder / "model.npz") in str(caught.value) and "\n" not in str(caught.value)
+
+
+def header(**changed):
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        stream, {"descr": "<f4", "fortran_order": False, "shape": (8, 8)} | changed
+    )
+    return stream.getvalue()
+
+
+def test_hostile_archives_are_refused(folder, tmp_path):
+    path = folder / "model.npz"
+    settings = zipfile.ZipFile(path).read(f"{SETTINGS}.npy")
+    for data, why in (
+        (header(shape=(1 << 40, 1 << 40)), "the size of 'encoder_Wemb'"),
+        (header(descr="|O"), "the size of 'encoder_Wemb'"),
+        (header().replace(b"(8, 8)", b"[8, 8]"), "has a header that is none"),
+        (bytes(100 << 20), "is 104,857,600 bytes from"),
+    ):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+            file.writestr(f"{SETTINGS}.npy", settings)
+            file.writestr("encoder_Wemb.npy", data)
+        tracemalloc.start()
+        with pytest.raises(ForeignModelError, match=why):
+            import_model(folder, tmp_path / "out.regard")
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+        tracemalloc.stop()
+    shutil.copy(path, folder / "other.npz")
+    with pytest.raises(ForeignModelError, match="has 2 models; name one"):
+        read_model(folder)
+
+
+def test_damaged_models_end_in_one_line_and_no_file(folder, tmp_path):
+    noise, num_refused, out = random.Random(6), 0, tmp_path / "out.regard"
+    names = ["model.npz", "source.yml", "target.yml", "model.npz.decoder.yml"]
+    for _ in range(120):
+        path = folder / noise.choice([*names, "model.npz"])
+        whole = path.read_bytes()
+        data = bytearray(whole[: noise.randrange(len(whole))] if noise.random() < 0.2 else whole)
+        if path.suffix == ".npz" and noise.random() < 0.7:
+            with np.load(io.BytesIO(whole)) as file:
+                arrays = dict(file)
+            text = bytearray(arrays[SETTINGS].tobytes())
+            for _ in range(3):
+                text[noise.randrange(len(text))] = noise.randrange(128)
+            stream = io.BytesIO()
+            np.savez(stream, **arrays | {SETTINGS: np.frombuffer(text, np.int8)})
+            data = stream.getvalue()
+        else:
+            for _ in range(noise.randrange(1, 6)):
+                at = noise.randrange(max(1, len(data)))
+                data[at : at + noise.randrange(2)] = noise.randbytes(noise.randrange(3))
+        path.write_bytes(data)
+        try:
+            import_model(folder, out)
+        except RegardError as error:
+            num_refused += 1
+            assert "\n" not in str(error) and not out.exists()
+        out.unlink(missing_ok=True)
+        path.write_bytes(whole)
+    assert num_refused > 40
