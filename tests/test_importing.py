@@ -268,6 +268,38 @@ def test_pieces_and_spans_lie_in_the_text():
     assert again.encode("le chat") == tokenizer.encode("le chat") and again.sha256 == tokenizer.sha256
 
 
+def test_a_multilingual_model_is_aimed_at_one_language(folder, tmp_path, capsys):
+    pieces = {piece: id for piece, id in VOCAB.items() if piece not in ("</s>", "<unk>", "<pad>")}
+    codes = dict(zip(list(pieces)[-2:], (">>fra<<", ">>ron<<"), strict=True))
+    (folder / "vocab.json").write_text(
+        json.dumps({codes.get(piece, piece): id for piece, id in VOCAB.items()})
+    )
+    out, any_out = tmp_path / "fra.regard", tmp_path / "any.regard"
+    assert cli.run(["import", str(folder), "--out", str(any_out)]) == 0
+    assert "multilingual: fra, ron; choose one with --to" in capsys.readouterr().out
+    assert cli.run(["import", str(folder), "--out", str(out), "--to", "fra"]) == 0
+    assert "fr to fra" in capsys.readouterr().out and load_model(out).target_language == "fra"
+    aimed, free = (load_model(path).tokenizers.source for path in (out, any_out))
+    assert np.array_equal(aimed.encode_batch(["le chat"])[0], free.encode_batch([">>fra<<le chat"])[0])
+    assert aimed.encode(">>ron<<le chat").ids == free.encode(">>ron<<le chat").ids
+    assert (
+        aimed.encode("le chat").spans[0] == (0, 0)
+        and aimed.information_V[aimed.encode("le chat").ids[0]] == 0
+    )
+    targets = [load_model(path).tokenizers.target.encode("the cat").ids for path in (out, any_out)]
+    assert targets[0] == targets[1]
+    for words in (
+        ["translate", str(out), "le chat noir. le chat dort."],
+        ["show", str(out), "le chat noir dort"],
+    ):
+        assert cli.run(words) == 0
+    assert ">>fra<<" in capsys.readouterr().out
+    export = ["export", str(out), "--to", "ctranslate2", "--out", str(tmp_path / "ct2")]
+    assert cli.run(export) == 0 and "['>>fra<<'] + source" in (tmp_path / "ct2" / "use.py").read_text()
+    assert cli.run(["import", str(folder), "--out", str(out), "--to", "deu"]) == 2
+    assert "does not translate into 'deu', but into fra, ron" in capsys.readouterr().err
+
+
 def test_an_imported_model_translates_shows_and_aligns(folder, tmp_path, capsys):
     (folder / "README.md").write_text("---\nlanguage: fr\nlicense: cc-by-4.0\n---\n")
     out, fr, en = tmp_path / "opus.regard", tmp_path / "a.fr", tmp_path / "a.en"

@@ -9,9 +9,9 @@ DESCRIPTION = (
     "Reads a model and writes a model file that all commands can use. It reads a MarianMTModel folder\n"
     "of Hugging Face (config.json, model.safetensors or pytorch_model.bin, source.spm, target.spm,\n"
     "vocab.json), a Transformer of Marian itself (.npz and vocabularies), a CTranslate2 folder (model.bin\n"
-    "and vocabularies), or an Argos package. The other program is not needed. OWNER/NAME fetches a model from\n"
-    "huggingface.co, if there is no such folder and the extra [hub] is installed; nothing else downloads\n"
-    "anything."
+    "and vocabularies), or an Argos package. The other program is not needed. OWNER/NAME fetches a model\n"
+    "from huggingface.co, if there is no such folder and the extra [hub] is installed; nothing else\n"
+    "downloads anything."
 )
 EXAMPLES = """examples:
   regard import opus-mt-fr-en --out opus.regard --pairs some.fr some.en
@@ -42,6 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("FROM", "TO"),
         help="language codes, if the model does not name them",
     )
+    parser.add_argument(
+        "--to", metavar="LANGUAGE",
+        help="the language that a multilingual model translates into, by its own code, such as fra",
+    )  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> None:
@@ -52,6 +56,7 @@ def run(options: argparse.Namespace) -> None:
     from regard.files import refuse_to_replace
     from regard.importing.hub import fetch, is_hub_name
     from regard.importing.run import import_model
+    from regard.text.imported import ImportedTokenizer
 
     refuse_to_replace([options.out], [*(options.pairs or ()), options.text])
     pairs = options.pairs and ((one.source, one.target) for one in open_corpus(options.pairs).pairs())
@@ -70,12 +75,18 @@ def run(options: argparse.Namespace) -> None:
             texts=texts,
             languages=options.languages,
             name=name,
+            to=options.to,
             on_progress=show,
         )
     model, card = imported.model, imported.model.card["imported"]
     languages = f"{model.source_language or '?'} to {model.target_language or '?'}"
     print(f"wrote {options.out}: {card['name']}, {languages}, {design(model.options).description}")
     print(f"licence: {card['licence'] or 'not stated in the folder; see where the model comes from'}")
+    source = model.tokenizers.source
+    if options.to is None and isinstance(source, ImportedTokenizer) and source.languages:
+        print(
+            f"multilingual: {', '.join(source.languages)}; choose one with --to, or begin texts with >>code<<"
+        )
     if model.reading is None:
         print("word alignment: mean of the last layer but one; --pairs or --text chooses a head")
     else:

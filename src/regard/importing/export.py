@@ -18,7 +18,7 @@ MARK = "regard.json"
 _USE = """import ctranslate2, sentencepiece
 source = sentencepiece.SentencePieceProcessor(model_file="source.spm")
 target = sentencepiece.SentencePieceProcessor(model_file="target.spm")
-pieces = source.encode("Bonjour.", out_type=str)
+pieces = BEFORE + source.encode("Bonjour.", out_type=str)
 print(target.decode(ctranslate2.Translator(".").translate_batch([pieces])[0].hypotheses[0]))
 """
 
@@ -38,7 +38,8 @@ def export_ctranslate2(model: ModelFile, out: Path, probes: list[str]) -> Parity
     files |= {"model.bin": converted.files["model.bin"], "config.json": json.dumps(config, indent=1).encode()}
     for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
         files[f"{side}_vocabulary.json"] = json.dumps(list(tokenizer.pieces)).encode()
-    files["use.py"] = _USE.encode()
+    before = tokenizers.source.before
+    files["use.py"] = _USE.replace("BEFORE + ", f"[{before!r}] + " if before else "").encode()
     parity = None if version() is None else _replay(model, files, probes)
     with writing_folder(out, MARK) as folder:
         for name, data in files.items():

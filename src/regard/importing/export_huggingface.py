@@ -73,7 +73,7 @@ def export_huggingface(model: ModelFile, out: Path, probes: list[str]) -> Parity
         {name: np.ascontiguousarray(one, np.float32) for name, one in tensors.items()}, {"format": "pt"}
     )
     files["README.md"] = _readme(model).encode()
-    files["use.py"] = _USE.encode()
+    files["use.py"] = _use(model).encode()
     with writing_folder(out, MARK) as folder:
         for name, data in files.items():
             (folder / name).write_bytes(data)
@@ -210,6 +210,11 @@ def _output_bias(model: ModelFile) -> Floats:
     return theirs_V
 
 
+def _use(model: ModelFile) -> str:
+    """Return a program that translates a sentence."""
+    return _USE.replace('"Bonjour."', f'"{model.tokenizers.source.before}Bonjour."')
+
+
 def _readme(model: ModelFile) -> str:
     """Return a model card with what is known of the model's origin."""
     imported = model.card.get("imported")
@@ -217,7 +222,7 @@ def _readme(model: ModelFile) -> str:
     front = ["library_name: transformers", *([f"license: {json.dumps(str(licence))}"] if licence else [])]
     languages = f"{model.source_language or '?'} to {model.target_language or '?'}"
     lines = ["---", *front, "---", "", f"{_name(model)}, {languages}. Exported by regard. To translate:", ""]
-    return "\n".join([*lines, "```python", _USE + "```", ""])
+    return "\n".join([*lines, "```python", _use(model) + "```", ""])
 
 
 def _name(model: ModelFile) -> str:

@@ -19,6 +19,8 @@ from regard.importing.marian import find_npz, read_marian_npz
 from regard.modelfile import ModelFile, save_model
 from regard.progress import Progress, unshown
 from regard.runtime.build import build_engine
+from regard.text.imported import ImportedTokenizer
+from regard.text.tokenizer import TokenizerPair
 from regard.training.reading import choose_reading
 from regard.translate.translator import IN_THIS_THREAD, Translator
 
@@ -45,18 +47,24 @@ def import_model(
     texts: Iterable[str] | None = None,
     languages: Sequence[str] | None = None,
     name: str | None = None,
+    to: str | None = None,
     on_progress: Progress = unshown,
 ) -> Imported:
     """Read a model of another program and write it as a model file.
 
     The head that aligns is chosen from `pairs` of source and translation, or from `texts`, which the model
     then translates itself. `languages` are source and target, for a folder that does not name them. `name` is
-    what the model is called where it comes from, if the folder has another name.
+    what the model is called where it comes from, if the folder has another name. A multilingual model
+    translates into the language `to`, one of those it names.
     """
     on_progress("reading the model", 0, 3)
     model = read_model(path)
     if name is not None:
         model = _named(model, name)
+    source = model.tokenizers.source
+    if to is not None and isinstance(source, ImportedTokenizer):
+        tokenizers = TokenizerPair(source.aimed_at(to), model.tokenizers.target)
+        model = replace(model, tokenizers=tokenizers, target_language=to)
     if languages is not None:
         model = replace(model, source_language=languages[0], target_language=languages[1])
     on_progress("choosing the head that aligns", 1, 3)

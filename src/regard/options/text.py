@@ -61,6 +61,8 @@ class ImportedOptions(Options):
     """One vocabulary for both languages, or one for each."""
     bytes: bool = Field(False, exclude_if=not_)
     """Characters outside the vocabulary become bytes, not `<unk>`."""
+    to: str = Field("", exclude_if=not_)
+    """Language of the translations of a multilingual model: `>>to<<` is put before each source."""
 
 
 TokenizerOptions = Annotated[

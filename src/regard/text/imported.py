@@ -7,9 +7,11 @@ joins white space, and a piece outside the vocabulary becomes `<unk>`. Spans sti
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import numpy as np
 import sentencepiece
+from numpy.typing import NDArray
 
 from regard.errors import TokenizerError
 from regard.options.text import ImportedOptions
@@ -30,20 +32,29 @@ class ImportedTokenizer(Tokenizer):
     The reserved ids are there, but only with `has_bytes` a character outside the vocabulary becomes bytes.
     """
 
-    def __init__(self, learnt: Sequence[str], model: bytes, joint: bool, has_bytes: bool = False) -> None:
-        """Take the pieces that follow the reserved ids, and a SentencePiece model; none: spaces separate."""
+    def __init__(
+        self, learnt: Sequence[str], model: bytes, joint: bool, has_bytes: bool = False, to: str = ""
+    ) -> None:
+        """Take the pieces that follow the reserved ids, and a SentencePiece model; none: spaces separate.
+
+        `to` is the language of all translations of a multilingual model.
+        """
         if not 0 < len(learnt) <= _MAX_PIECES or len(set(learnt)) < len(learnt) or "" in learnt:
             raise TokenizerError(
                 "the vocabulary of the tokenizer is empty or has a piece twice; it may be damaged"
             )
         size = NUM_RESERVED + len(learnt)
-        self.options = ImportedOptions(vocab_size=size, joint=joint, bytes=has_bytes)
+        self.options = ImportedOptions(vocab_size=size, joint=joint, bytes=has_bytes, to=to)
         self.pieces = [*RESERVED, *learnt]
         self.model = model
+        self.before = f">>{to}<<" if to else ""
         self._opens = False
         self._ids = {piece: id for id, piece in enumerate(learnt, NUM_RESERVED)}
         if has_bytes:
             self._ids |= {RESERVED[id]: id for id in range(FIRST_BYTE, NUM_RESERVED)}
+        if to and to not in self.languages:
+            known = f"into {', '.join(self.languages)}" if self.languages else "into one language only"
+            raise TokenizerError(f"the model does not translate into {to!r:.20}, but {known}")
         if model:
             try:
                 self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -67,6 +78,19 @@ class ImportedTokenizer(Tokenizer):
     def languages(self) -> list[str]:
         """The target languages of a multilingual model, which stand as `>>fra<<` before a source."""
         return sorted(piece[2:-2] for piece in self.learnt if _LANGUAGE.fullmatch(piece))
+
+    def aimed_at(self, to: str) -> "ImportedTokenizer":
+        """Return the tokenizer of the sources that are translated into one of the languages."""
+        options = self.options
+        assert isinstance(options, ImportedOptions)
+        return ImportedTokenizer(self.learnt, self.model, options.joint, options.bytes, to)
+
+    @cached_property
+    def information_V(self) -> NDArray[np.float32]:
+        """How much each piece tells; nothing is lost with one that names a language."""
+        told_V = super().information_V.copy()
+        told_V[[id for id, piece in enumerate(self.pieces) if _LANGUAGE.fullmatch(piece)]] = 0
+        return told_V
 
     def encode_batch(self, texts: Sequence[str]) -> list[Ids]:
         """Return the ids of each text."""
@@ -98,6 +122,8 @@ class ImportedTokenizer(Tokenizer):
         language = _LANGUAGE.match(text)
         start = language.end() if language and language[0] in self._ids else 0
         found = [(self._ids[text[:start]], (0, start))] if start else []
+        if self.before and text and not start:
+            found = [(self._ids[self.before], (0, 0))]
         rest = text[start:].encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
         words: Iterable[tuple[str, Span]]
         if not self.model:

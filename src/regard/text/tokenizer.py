@@ -52,6 +52,9 @@ class Tokenizer:
     `decode(encode(text).ids) == text` for every string, unless the options ask for `<unk>`.
     """
 
+    before = ""
+    """A piece that is put before each source, which only imported tokenizers have."""
+
     def __init__(
         self, options: SubwordOptions | WordOptions | CharacterOptions, segmenter: Segmenter
     ) -> None:
@@ -199,9 +202,10 @@ class Tokenizer:
             from regard.text.imported import ImportedTokenizer  # a kind of this class
 
             learnt, joint, has_bytes = header.get("pieces"), values.get("joint"), values.get("bytes")
+            to = values.get("to", "")
             if not (isinstance(learnt, list) and all(isinstance(one, str) for one in learnt)):
                 raise TokenizerError("the vocabulary of the tokenizer is missing; it may be damaged")
-            return ImportedTokenizer(learnt, body, bool(joint), bool(has_bytes))
+            return ImportedTokenizer(learnt, body, bool(joint), bool(has_bytes), str(to))
         options = parse("tokenizer", values)
         if isinstance(options, SubwordOptions):
             return cls(options, SubwordSegmenter(body))

@@ -82,6 +82,7 @@ def compare_with_transformers(
     cleaned = [text for text, length in zip(cleaned, lengths, strict=True) if _limit(length + 1) < longest]
     num_identical, num_ties, largest = 0, 0, 0.0
     for text, ours in zip(cleaned, _greedily(model, cleaned), strict=True):
+        text = model.tokenizers.source.before + text
         read, best = tokenizer(text, return_tensors="pt"), ours.hypotheses[0]
         asked = {"num_beams": 1, "do_sample": False, "forced_eos_token_id": None}
         wanted = [their_id[id] for id in best.ids] + [theirs.config.eos_token_id] * best.complete
