@@ -13,6 +13,7 @@ from regard.options.text import BatchOptions, SubwordOptions, WordOptions
     [
         ("tokenizer", {"kind": "unigra"}, "tokenizer.kind = 'unigra' is not valid; did you mean 'unigram'?"),
         ("tokenizer", {"vocab_sise": 9}, "tokenizer.vocab_sise does not exist; did you mean 'vocab_size'?"),
+        ("tokenizer", {"\n": 9}, "tokenizer.'\\n' does not exist; choose from: kind, vocab_size, joint"),
         (
             "tokenizer",
             {"unknown": "unk"},

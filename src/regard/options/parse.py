@@ -57,7 +57,7 @@ def _find(section: str, location: tuple[int | str, ...]) -> tuple[type[Options],
         if len(choices) > 1 and (chosen := [choice for choice in choices if part in allowed(choice, "kind")]):
             cls, choices = chosen[0], chosen
             continue
-        path.append(part)
+        path.append(part if part.isprintable() else repr(part))
         if part in cls.model_fields and (inner := option_classes(cls.model_fields[part].annotation)):
             choices = inner
     return cls, path
