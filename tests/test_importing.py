@@ -296,6 +296,8 @@ def test_a_multilingual_model_is_aimed_at_one_language(folder, tmp_path, capsys)
     assert ">>fra<<" in capsys.readouterr().out
     export = ["export", str(out), "--to", "ctranslate2", "--out", str(tmp_path / "ct2")]
     assert cli.run(export) == 0 and "['>>fra<<'] + source" in (tmp_path / "ct2" / "use.py").read_text()
+    assert cli.run(["export", str(out), "--to", "huggingface", "--out", str(tmp_path / "hf")]) == 0
+    assert '">>fra<<Bonjour."' in (tmp_path / "hf" / "use.py").read_text()
     assert cli.run(["import", str(folder), "--out", str(out), "--to", "deu"]) == 2
     assert "does not translate into 'deu', but into fra, ron" in capsys.readouterr().err
 
