@@ -252,6 +252,8 @@ def test_a_damaged_folder_is_named(call, text, tmp_path):
         (("IN", "--shard", "5/4", "--out", "OUT"), "--shard 5/4 is not valid"),
         (("IN", "--shard", "1/4", "--shards", "4", "--out", "OUT"), "leave out --shards and --on"),
         (("IN", "--shards", "4", "--given", "IN", "--out", "OUT"), "--given is not for shards"),
+        (("IN", "--shards", "4", "--memory", "IN", "--out", "OUT"), "--memory is not for shards"),
+        (("IN", "--shards", "4", "--fuzzy", "0", "--out", "OUT"), "--fuzzy is not for shards"),
         (("IN", "--shards", "4", "--out", "IN"), "is a file; shards go into a folder"),
         (("IN", "IN", "--shards", "4", "--out", "OUT"), "shards are made of one file"),
         (("--shards", "4", "--out", "OUT"), "shards are made of one file"),

@@ -1,7 +1,6 @@
 """Shards on Ray: the bytes of one machine, also if machines are lost; a small cluster of three nodes on this one."""
 
 import os
-import re
 import subprocess
 import sys
 import warnings
@@ -45,7 +44,7 @@ def text(write):
 
 
 @pytest.mark.slow
-def test_a_lost_node_costs_no_line_and_repeats_none(cluster, text, tmp_path, caplog):
+def test_a_lost_node_costs_no_line_and_repeats_none(cluster, text, tmp_path):
     three, others = cluster
     done = Counter()
 
@@ -61,7 +60,6 @@ def test_a_lost_node_costs_no_line_and_repeats_none(cluster, text, tmp_path, cap
     how = Run(text, tmp_path / "out", NUM_SHARDS)
     report = run_shards(how, work, counted, lambda *_: None, lambda *_: None)
     assert done == dict.fromkeys(range(1, NUM_SHARDS + 1), 1) and len(report.errors) == 30
-    assert re.search(r"a worker was lost; shard \d+ is given to another one", caplog.text)
     assert run(["translate", "--join", str(how.folder), "--out", str(tmp_path / "joined.en")]) == 3
     assert (
         run(["translate", str(GOLDEN), "--file", str(text), *QUICK, "--out", str(tmp_path / "plain.en")]) == 3

@@ -48,8 +48,9 @@ def asks_for_shards(options: argparse.Namespace) -> bool:
         return False
     if options.shard is not None and (options.shards is not None or options.on != "here"):
         raise ConfigError("--shard I/N does one shard on this machine; leave out --shards and --on")
-    for name, value in (("--given", options.given), ("--memory", options.memory)):
-        if value:
+    unfit = {"--given": options.given, "--memory": options.memory or None, "--fuzzy": options.fuzzy}
+    for name, value in unfit.items():
+        if value is not None:
             raise ConfigError(f"{name} is not for shards; leave it out, or --shards")
     if options.out is None:
         raise ConfigError("shards go into a folder; name it: --out FOLDER")
