@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from regard.corpus.read import open_corpus
 from regard.errors import ConfigError, CorpusError
 from regard.text.normalize import normalize
+from regard.text.scripts import UNSPACED_RANGES
 
 LEAST_SCORE = 0.75
 """How similar a source must be to be worth a look, unless the user says otherwise."""
@@ -26,8 +27,8 @@ _MAX_CHARACTERS = 1 << 29  # of all units together
 _MAX_WORDS = 1000  # of a source that similar ones are looked for
 _MAX_CHECKED = 200  # of those most like a source by their words alone; they bound the time of a lookup
 _NOT_QUITE = 0.99  # sources with the same words that are not equal: a space more or less beside a sign
-_UNSPACED = "\u0e00-\u0eff\u2e80-\u30ff\u3400-\u9fff\uf900-\ufaff"  # each character counts as a word
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]")
+# Each letter of a script without spaces counts as a word.
+_WORD = re.compile(rf"[{UNSPACED_RANGES}]|[^\W{UNSPACED_RANGES}]+|[^\w\s]")
 
 _Numbers = NDArray[np.int32]
 
