@@ -96,6 +96,8 @@ def test_a_close_decision_about_a_name_is_known_to_be_one():
         ("3.5", "%", "en", "fr", "3,5"),
         ("3.10", " is out", "en", "fr", None),
         ("$1,234.56", "", "en", "fr", "1 234,56 $"),
+        ("3,5 °C", "", "fr", "en", "3.5 °C"),
+        ("90°", "", "fr", "en", None),
         ("3,5", "", "fr", "ko", None),
         ("3,5", "", None, "en", None),
     ],
@@ -171,6 +173,7 @@ def test_the_guard_copies_names_and_the_plain_search_does_not():
 def test_an_amount_that_a_stand_in_kept_whole_is_written_as_usual():
     for model, text, expected in [
         ("fr-en", "Il coûte 1 234,56 €.", "€1,234.56"),
+        ("fr-en", "La température est de -3,5 °C.", "-3.5 °C"),
         ("en-fr", "It costs $1,234.56.", "1 234,56 $"),
     ]:
         (one,) = Translator.open(model, pool=IN_THIS_THREAD).translate([text])

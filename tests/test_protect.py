@@ -116,6 +116,8 @@ def test_amounts_are_found_with_their_currency_and_may_say_it_in_words():
         lost("Il coûte 1 234,56 €", "It costs €1,234.56") == lost("5 $ ou 3 £", "5 dollars or 3 pounds") == []
     )
     assert lost("Il coûte 1 234,56 €", "It costs 1,234.56") == ["1 234,56 €"]
+    assert found("-3,5 °C, 90° and 100°F", "amount") == ["3,5 °C", "90°", "100°F"]
+    assert lost("20 °C", "20 degrees") == [] and lost("20 °C", "20 August") == ["20 °C"]
 
 
 def test_backticks_are_seen_where_they_were_made_apostrophes():

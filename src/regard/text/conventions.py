@@ -40,13 +40,14 @@ def rewritten(number: str, after: str, source: str | None, target: str | None) -
     apart = _SPACES if here.thousands == " " else regex.escape(here.thousands)
     amount = regex.fullmatch(
         rf"(?P<sign>\p{{Sc}}?){_SPACES}?(?P<whole>\d{{1,3}}(?P<apart>{apart}\d{{3}})+|\d+)"
-        rf"(?:{regex.escape(here.decimal)}(?P<part>\d+))?{_SPACES}?(?P<sign_after>\p{{Sc}}?)",
+        rf"(?:{regex.escape(here.decimal)}(?P<part>\d+))?"
+        rf"(?:{_SPACES}?(?P<sign_after>\p{{Sc}}?)|(?P<degrees>{_SPACES}?°.*))",
         number,
     )
     if amount is None:
         return None
     sign, part = amount["sign"] or amount["sign_after"], amount["part"]
-    is_quantity = here.bare_decimal or sign or amount["apart"] or _QUANTITY.match(after)
+    is_quantity = here.bare_decimal or sign or amount["degrees"] or amount["apart"] or _QUANTITY.match(after)
     if part and not is_quantity:
         return None
     whole = amount["whole"]
@@ -56,4 +57,5 @@ def rewritten(number: str, after: str, source: str | None, target: str | None) -
     text = whole + (f"{there.decimal}{part}" if part else "")
     if sign:
         text = f"{sign}{text}" if there.currency_first else f"{text} {sign}"
+    text += amount["degrees"] or ""
     return text if text != number else None

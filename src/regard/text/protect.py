@@ -1,8 +1,8 @@
 """What must come through a translation unharmed, and stand-ins that keep it safe on the way.
 
-Addresses, placeholders, code, emoji, amounts of money and numbers mean the same in every language, but a
-model may spoil what it never saw in training. `missing` tells what was spoilt; `stand_ins` and `substitute`
-let a model translate a text in which something it does know stands in the place of each item.
+Addresses, placeholders, code, emoji, amounts of money, temperatures and numbers mean the same in every
+language, but a model may spoil what it never saw in training. `missing` tells what was spoilt; `stand_ins`
+and `substitute` let a model translate a text in which something it does know stands in the place of each item.
 """
 
 import unicodedata
@@ -81,7 +81,10 @@ _ITEM = regex.compile(
         | (?= [\p{{Emoji_Presentation}}[\p{{Extended_Pictographic}}--[\0-\u25ff\u3000-\u32ff]]]
             | \p{{Extended_Pictographic}}\ufe0f ) \X
       )
-    | (?P<amount> \p{{Sc}} [\ \u00a0\u202f]? {_NUMBER} | {_NUMBER} [\ \u00a0\u202f]? \p{{Sc}} )
+    | (?P<amount>
+          \p{{Sc}} [\ \u00a0\u202f]? {_NUMBER}
+        | {_NUMBER} [\ \u00a0\u202f]? (?: \p{{Sc}} | ° (?: \s? [CF] (?!{_SIGN}) )? )
+      )
     | (?P<number> {_NUMBER} )
     | {_LETTER}++ (?: \p{{Nd}}++ (?: [.,:/]\p{{Nd}}++ )*+ )?+
     """,
@@ -98,12 +101,13 @@ _MYRIAD = regex.compile(
     regex.VERBOSE,
 )
 _MAX_SPELT = 12
-_CURRENCIES = {
+_UNITS = {
     "€": ("euro", "유로"),
     "$": ("dollar", "달러"),
     "£": ("pound", "livre", "파운드"),
     "¥": ("yen", "엔"),
     "₩": ("won", "원"),
+    "°": ("degree", "degré", "도"),
 }
 
 
@@ -142,7 +146,7 @@ def missing(source: str, target: str) -> list[Item]:
 
     Numbers are equal if their digits are, in whatever script and however grouped: 1,992.50 is 1 992,50
     and 14:30 is 14 h 30. A whole number up to twelve may have become a word, unless the target has digits
-    that no other number of the source accounts for. The currency of an amount may be a word.
+    that no other number of the source accounts for. The unit of an amount may be a word.
     """
     held = Counter(item.text for item in items(target) if item.kind not in ("number", "amount"))
     runs = [_ascii(run) for run in _DIGITS.findall(target)]
@@ -164,7 +168,7 @@ def missing(source: str, target: str) -> list[Item]:
                 spelt.append(item)
                 continue
             num_digits -= len(key)
-        if held[key] > 0 and (item.kind != "amount" or _has_currency(target, item.text)):
+        if held[key] > 0 and (item.kind != "amount" or _has_unit(target, item.text)):
             held[key] -= 1
         else:
             lost.append(item)
@@ -234,10 +238,10 @@ def _ascii(digits: str) -> str:
     return "".join(str(unicodedata.decimal(digit, digit)) for digit in digits)
 
 
-def _has_currency(text: str, amount: str) -> bool:
-    """Tell whether a text has the currency of an amount, as a sign or as a word."""
-    sign = next(sign for sign in amount if unicodedata.category(sign) == "Sc")
-    return sign in text or any(word in text.lower() for word in _CURRENCIES.get(sign, ()))
+def _has_unit(text: str, amount: str) -> bool:
+    """Tell whether a text has the unit of an amount, a currency or degrees, as a sign or as a word."""
+    sign = next(sign for sign in amount if sign == "°" or unicodedata.category(sign) == "Sc")
+    return sign in text or any(word in text.lower() for word in _UNITS.get(sign, ()))
 
 
 def _count(key: str, runs: Sequence[str]) -> int:
