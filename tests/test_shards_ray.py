@@ -1,6 +1,9 @@
 """Shards on Ray: the bytes of one machine, also if machines are lost; a small cluster of three nodes on this one."""
 
+import contextlib
 import os
+import re
+import signal
 import subprocess
 import sys
 import warnings
@@ -9,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import regard.shards.on_ray
 from regard.cli import run
 from regard.engines import Compute
 from regard.options.search import BeamOptions
@@ -44,22 +48,41 @@ def text(write):
 
 
 @pytest.mark.slow
-def test_a_lost_node_costs_no_line_and_repeats_none(cluster, text, tmp_path):
+def test_a_lost_node_costs_no_line_and_repeats_none(cluster, text, tmp_path, caplog, monkeypatch):
     three, others = cluster
-    done = Counter()
+    done, clusters = Counter(), []
+
+    class Watched(regard.shards.on_ray._Cluster):
+        def __init__(self, *how):
+            super().__init__(*how)
+            clusters.append(self)
+
+    monkeypatch.setattr(regard.shards.on_ray, "_Cluster", Watched)
+
+    def place(_):  # here, so that it is sent as code: workers do not find this module
+        return ray.get_runtime_context().get_node_id(), os.getpid()
 
     def counted(work, tasks, num_tasks):
         for one in on_ray(work, tasks, num_tasks):
             done[one.number] += 1
             yield one
+            if done.total() == 1:  # a node whose worker still starts would have no shard to lose
+                for start in [result for result, doing in clusters[0]._doing.items() if doing.task is None]:
+                    assert ray.wait([start], timeout=100)[0]
             if done.total() == NUM_SHARDS // 2:
+                workers = [doing.worker for doing in clusters[0]._doing.values()]
+                places = ray.get([worker.__ray_call__.remote(place) for worker in workers])
+                (lost,) = (process for node, process in places if node == others[0].node_id)
                 three.remove_node(others[0], allow_graceful=False)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(lost, signal.SIGKILL)  # it would outlive its node for a moment, and go on
 
     asked = {"search": BeamOptions(beam_size=1), "guard": False}
     work = Work.of([GOLDEN], Compute(), asked, None, as_json=False)
     how = Run(text, tmp_path / "out", NUM_SHARDS)
     report = run_shards(how, work, counted, lambda *_: None, lambda *_: None)
     assert done == dict.fromkeys(range(1, NUM_SHARDS + 1), 1) and len(report.errors) == 30
+    assert re.search(r"a worker was lost; shard \d+ is given to another one", caplog.text)
     assert run(["translate", "--join", str(how.folder), "--out", str(tmp_path / "joined.en")]) == 3
     assert (
         run(["translate", str(GOLDEN), "--file", str(text), *QUICK, "--out", str(tmp_path / "plain.en")]) == 3

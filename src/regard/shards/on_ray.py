@@ -137,9 +137,13 @@ class _Cluster:
         except self._ray.exceptions.RayError as error:
             self._lose(one, error)
             return
-        task = self._again.popleft() if self._again else next(tasks, None)
+        # A lost shard goes to a new worker: another one may be on the lost machine, and not known to be dead.
+        is_new = one.task is None
+        task = self._again.popleft() if self._again and is_new else next(tasks, None)
         if task is not None:
             self._doing[one.worker.do.remote(task)] = _Doing(one.worker, task)
+        else:
+            self._ray.kill(one.worker)  # its core is free for a new worker, if another one is lost
         self._num_failed_starts = 0
         if done is not None:
             self._num_left -= 1
