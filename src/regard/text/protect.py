@@ -2,7 +2,8 @@
 
 Addresses, placeholders, code, emoji, amounts of money, temperatures and numbers mean the same in every
 language, but a model may spoil what it never saw in training. `missing` tells what was spoilt; `stand_ins`
-and `substitute` let a model translate a text in which something it does know stands in the place of each item.
+and `substitute` let a model translate a text in which something it does know stands in the place of each
+item.
 """
 
 import unicodedata
