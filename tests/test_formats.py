@@ -216,6 +216,9 @@ def test_subtitles_keep_times_lines_and_speakers():
         .replace("my old friend", "MY OLD FRIEND").replace("Yes & no", "YES & NO").replace("No.", "NO.")
     )  # fmt: skip
     seen = []
+    text_of(SUBTITLES, ".srt", seen=seen)
+    assert [one.text for one in seen][1:] == ["Yes & no.", "No."]  # the dashes stay where they are
+    seen = []
     text_of("WEBVTT\n\nNOTE a note\n\n00:01.000 --> 00:02.000\nHi\n", ".vtt", seen=seen)
     assert [one.text for one in seen] == ["Hi"]
 
@@ -266,6 +269,15 @@ def test_messages_without_a_translation_get_one():
     assert 'msgstr ""\n"HELLO %s, THIS IS A MESSAGE' in found and found.count("fuzzy") == 1
     assert found.endswith(CATALOGUE[CATALOGUE.index("#, fuzzy") :])
     assert 'msgstr "DONE"' in text_of(CATALOGUE, ".po", again=True)
+
+
+def test_the_header_gets_the_plural_rule_of_the_language():
+    others = CATALOGUE.replace("nplurals=INTEGER; plural=EXPRESSION;", "nplurals=2; plural=(n != 1);")
+    assert "nplurals=2; plural=(n > 1);" in text_of(others, ".po")
+    own = others.replace('"Language: ', '"Language: fr')
+    assert "nplurals=2; plural=(n != 1);" in text_of(own, ".po")
+    without = "\n".join(line for line in CATALOGUE.split("\n") if "Plural-Forms" not in line)
+    assert '"Plural-Forms: nplurals=2; plural=(n > 1);\\n"\n\n' in text_of(without, ".po")
 
 
 def test_a_lost_placeholder_makes_a_message_fuzzy():
@@ -408,7 +420,7 @@ def test_a_document_on_the_command_line(tmp_path, capsys):
     (tmp_path / "a.md").write_text("# My house\n\nI like **the cat**. See `code`.\n", encoding="utf-8")
     assert run(["translate", "en-fr", str(tmp_path / "a.md"), "--out", str(tmp_path / "b.md")]) == 0
     found = (tmp_path / "b.md").read_text(encoding="utf-8")
-    assert re.fullmatch(r"# \S.*\n\n.*\*\*le chat\*\*.*`code`.*\n", found)
+    assert re.fullmatch(r"# \S.*[^.]\n\n.*\*\*le chat\*\*.*`code`.*\n", found)
     assert "a.md: 2 segments translated" in capsys.readouterr().err
 
 
@@ -436,6 +448,7 @@ def test_a_folder_of_documents(tmp_path, capsys):
         (["none.docx", "--out", "b.docx"], "there is no such file"),
         (["a.pdf", "--out", "b.pdf"], "is not translated in place"),
         (["empty", "--out", "b"], "has no document"),
+        (["empty/"], "is a folder; say where"),
     ],
 )
 def test_what_a_command_cannot_do_is_said(words, reason, tmp_path, capsys, monkeypatch):

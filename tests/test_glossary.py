@@ -149,6 +149,13 @@ def test_terms_replace_their_own_words_and_are_reported(translator):
     assert one.to_json()["terms"][1]["status"] == "used"
 
 
+def test_code_and_addresses_have_no_terms(translator):
+    text = "See `house.py` and https://house.org/house in the house."
+    (one,) = translator.translate([text], glossary={"house": "demeure"})
+    assert "`house.py`" in one.text and "https://house.org/house" in one.text and "la demeure" in one.text
+    assert [term.span for term in one.terms] == [(text.rindex("house"), len(text) - 1)]
+
+
 def test_a_forbidden_translation_is_avoided(translator):
     (one,) = translator.translate(["The house is big."], glossary={"house": "-maison"})
     assert "maison" not in one.text and one.terms[0].status == "avoided"

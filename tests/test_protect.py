@@ -116,6 +116,8 @@ def test_amounts_are_found_with_their_currency_and_may_say_it_in_words():
         lost("Il coûte 1 234,56 €", "It costs €1,234.56") == lost("5 $ ou 3 £", "5 dollars or 3 pounds") == []
     )
     assert lost("Il coûte 1 234,56 €", "It costs 1,234.56") == ["1 234,56 €"]
+    assert lost("12.5 or 1,992 at 14:30 for $3.25", "125 ou 1992 à 14 h 30 pour 325 $") == ["12.5", "$3.25"]
+    assert lost("12.5 and 1.234", "12,5 et 1 234") == []
     assert found("-3,5 °C, 90° and 100°F", "amount") == ["3,5 °C", "90°", "100°F"]
     assert lost("20 °C", "20 degrees") == [] and lost("20 °C", "20 August") == ["20 °C"]
 

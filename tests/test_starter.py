@@ -178,6 +178,10 @@ def test_a_missing_file_is_not_taken_for_a_model_of_the_package(package, call):
     assert code == 2 and "ko-en: cannot be read" in err
     assert not names_model("ko-en") and not names_model("Nous mangeons." * 400)
     assert not names_model("enfer") and not names_model("frein")
+    for word in ("de-en", "EN-FR", "xx_yy"):
+        with pytest.raises(ModelFileError, match="there is no model"):
+            names_model(word, has_more=True)
+        assert not names_model(word)
 
 
 @pytest.mark.parametrize("command", ["translate", "show"])

@@ -34,6 +34,9 @@ def documents_among(texts: Sequence[str], has_out: bool) -> list[Path]:
     files = [text for text in texts if os.path.isfile(text) and Path(text).suffix.lower() in ENDINGS]  # noqa: PTH113
     folders = [text for text in texts if has_out and os.path.isdir(text)]  # noqa: PTH112
     found = [Path(text) for text in texts if text in files or text in folders]
+    for text in texts:
+        if not has_out and text.endswith(os.sep) and os.path.isdir(text):  # noqa: PTH112
+            raise ConfigError(f"{text!r} is a folder; say where its translated documents go: --out FOLDER")
     if found and len(found) < len(texts):
         other = next(text for text in texts if Path(text) not in found)
         raise ConfigError(f"{other[:60]!r} is no document, and {str(found[0])!r} is; give texts or documents")

@@ -264,7 +264,7 @@ def _models_first(words: Sequence[str]) -> tuple[list[Path], list[str]]:
 
     left = list(words)
     models: list[Path] = []
-    while left and names_model(left[0]) and feature_file(left[0]) is None:
+    while left and names_model(left[0], has_more=len(left) > 1) and feature_file(left[0]) is None:
         models.append(Path(left.pop(0)))
     return models, left
 

@@ -276,7 +276,7 @@ def _model_and_texts(words: list[str]) -> tuple[Path, list[str]]:
     """Return which model translates which texts: a first word that names a model is the model."""
     from regard.starter import default_model, names_model
 
-    if words and names_model(words[0]):
+    if words and names_model(words[0], has_more=len(words) > 1):
         model, texts = Path(words[0]), words[1:]
     else:
         model, texts = default_model(), words

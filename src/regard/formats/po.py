@@ -136,12 +136,17 @@ def _header(entry: PoEntry, text: str, starts: Sequence[int], wanted: Wanted) ->
         r"(?<=charset=)CHARSET\b": "UTF-8",
         r'(?<="Language:) ?(?=\\n")': f" {wanted.target}",
     }
-    if rule is not None:
-        filled[r"nplurals=INTEGER; plural=EXPRESSION;"] = rule
     edits = []
+    header = po_header(entry.text("msgstr"))
+    is_others = header.get("language", "").split("_")[0].lower() != wanted.target
+    if rule is not None and is_others and "plural-forms" in header:
+        filled[r"nplurals=[^;\"\\]*; *plural=[^;\"\\]*;?"] = rule
+    elif rule is not None and "plural-forms" not in header:
+        edits.append(Edit(end, end, f'"Plural-Forms: {rule}\\n"' + ("\r\n" if "\r\n" in text else "\n")))
     for pattern, value in filled.items():
         if found := re.compile(pattern).search(text, start, end):
             edits.append(Edit(*found.span(), value))
-    said = re.search(r"nplurals=(\d)", po_header(entry.text("msgstr")).get("plural-forms", ""))
-    counted = said or re.search(r"nplurals=(\d)", rule or "")
+    said = re.search(r"nplurals=(\d)", header.get("plural-forms", ""))
+    own = re.search(r"nplurals=(\d)", rule or "")
+    counted = (own or said) if is_others else (said or own)
     return edits, max(1, int(counted[1])) if counted else 2

@@ -13,6 +13,7 @@ _CUE = re.compile(
 )
 _PLACED = re.compile(r"(?:\{\\[^{}\n]*\})+")  # {\an8}: where the cue is shown
 _DASH = re.compile(r"^[ \t]*[-–—]", re.MULTILINE)
+_SPEAKER = re.compile(r"\s*[-–—]\s*(?=\S)")  # stays: models leave it out
 
 
 def subtitles(text: str, wanted: Wanted) -> Work:
@@ -30,9 +31,11 @@ def _segments(text: str) -> Iterator[Segment]:
         # Two speakers have a line each; other lines are one text.
         parts = written.splitlines(keepends=True) if len(_DASH.findall(written)) > 1 else [written]
         for part in parts:
-            inner = part.strip()
+            dash = _SPEAKER.match(part)
+            spoken = part[dash.end() :] if dash else part
+            inner = spoken.strip()
             if has_words(re.sub(r"<[^<>]*>", "", inner)):
-                first = start + len(part) - len(part.lstrip())
+                first = start + len(part) - len(spoken.lstrip())
                 write = partial(
                     _in_lines, num_lines=inner.count("\n") + 1, ending="\r\n" if "\r\n" in part else "\n"
                 )

@@ -5,6 +5,7 @@
 
 import difflib
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,7 @@ FOLDER_VARIABLE = "REGARD_MODELS"
 """The environment variable that names another folder of models than that of the package."""
 PACKAGE = Path(__file__).parent
 """The folder of the bundled models."""
+_PAIR = re.compile(r"[A-Za-z]{2}[-_][A-Za-z]{2}(?:[-_]\w+)*")  # named as models are
 _MISTYPED = 0.75  # with a hyphen and as near to a name is no text
 
 
@@ -39,14 +41,22 @@ def default_model() -> Path:
     return path
 
 
-def names_model(word: str) -> bool:
-    """Whether a word of a command names a model: a file, or one of the package. One mistyped is an error."""
+def names_model(word: str, *, has_more: bool = False) -> bool:
+    """Whether a word of a command names a model: a file, or one of the package. One mistyped is an error.
+
+    So is a pair of languages for which there is none, if the command `has_more` words.
+    """
     if word.endswith(ENDING) or _is_file(word) or word in bundled():
         return True
     close = difflib.get_close_matches(word, bundled(), n=1, cutoff=_MISTYPED)
     if close and "-" in word:
         raise ModelFileError(
             f"there is no model {word!r}; did you mean {close[0]!r}? "
+            "To translate it as a text, use standard input"
+        )
+    if has_more and _PAIR.fullmatch(word):
+        raise ModelFileError(
+            f"there is no model {word!r}; `regard models` lists those there are. "
             "To translate it as a text, use standard input"
         )
     return False

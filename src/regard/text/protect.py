@@ -10,7 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, count
+from itertools import accumulate, chain, count, pairwise
 from typing import Literal
 
 import regex
@@ -102,6 +102,7 @@ _MYRIAD = regex.compile(
     regex.VERBOSE,
 )
 _MAX_SPELT = 12
+_MARK = "|"  # between digits that must not stand together
 _UNITS = {
     "€": ("euro", "유로"),
     "$": ("dollar", "달러"),
@@ -146,8 +147,8 @@ def missing(source: str, target: str) -> list[Item]:
     """Return the items of the source that the target does not hold as often as the source does.
 
     Numbers are equal if their digits are, in whatever script and however grouped: 1,992.50 is 1 992,50
-    and 14:30 is 14 h 30. A whole number up to twelve may have become a word, unless the target has digits
-    that no other number of the source accounts for. The unit of an amount may be a word.
+    and 14:30 is 14 h 30, but 125 is not 12.5. A whole number up to twelve may have become a word, unless the
+    target has digits that no other number of the source accounts for. The unit of an amount may be a word.
     """
     held = Counter(item.text for item in items(target) if item.kind not in ("number", "amount"))
     runs = [_ascii(run) for run in _DIGITS.findall(target)]
@@ -158,7 +159,7 @@ def missing(source: str, target: str) -> list[Item]:
     for item in items(source):
         key = item.text
         if item.kind in ("number", "amount"):
-            key = _ascii("".join(_DIGITS.findall(item.text)))
+            key = _digits(item.text)
             is_small = key.isascii() and len(key) <= 2 and int(key) <= _MAX_SPELT
             may_be_spelt = item.text.isdecimal() and is_small
             if counted_otherwise:
@@ -168,7 +169,7 @@ def missing(source: str, target: str) -> list[Item]:
             if may_be_spelt and held[key] == 0:
                 spelt.append(item)
                 continue
-            num_digits -= len(key)
+            num_digits -= len(key.replace(_MARK, ""))
         if held[key] > 0 and (item.kind != "amount" or _has_unit(target, item.text)):
             held[key] -= 1
         else:
@@ -245,13 +246,28 @@ def _has_unit(text: str, amount: str) -> bool:
     return sign in text or any(word in text.lower() for word in _UNITS.get(sign, ()))
 
 
+def _digits(number: str) -> str:
+    """Return the digits of a number, with a mark where something must stand between two of them.
+
+    A point, comma or space before three digits may separate thousands, and may be left out.
+    """
+    parts = list(_DIGITS.finditer(number))
+    pieces = [_ascii(part[0]) for part in parts[:1]]
+    for before, part in pairwise(parts):
+        may_be_thousands = len(part[0]) == 3 and number[before.end()] not in ":/\uff1a"
+        pieces.append(("" if may_be_thousands else _MARK) + _ascii(part[0]))
+    return "".join(pieces)
+
+
 def _count(key: str, runs: Sequence[str]) -> int:
     """Return how many times the key is spelt by one or more whole runs of digits that follow each other."""
-    digits = "".join(runs)
+    digits, parts = "".join(runs), key.split(_MARK)
     edges = {0, *accumulate(map(len, runs))}
-    times, place = 0, digits.find(key)
+    inner = [*accumulate(map(len, parts))]
+    wanted = "".join(parts)
+    times, place = 0, digits.find(wanted)
     while place >= 0:
-        whole = place in edges and place + len(key) in edges
+        whole = place in edges and all(place + one in edges for one in inner)
         times += whole
-        place = digits.find(key, place + (len(key) if whole else 1))
+        place = digits.find(wanted, place + (len(wanted) if whole else 1))
     return times

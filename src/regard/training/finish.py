@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.alignment.reading import Reading
 from regard.corpus.batches import Batches
 from regard.engines import NUMPY
 from regard.evaluation.scores import LengthScore, Scores, score
@@ -69,9 +68,7 @@ def finish(request: TrainRequest, device: torch.device, end: dict[str, Any], sta
     about, prepared = read_json(folder / RUN_FILE), load_prepared(folder / DATA_FOLDER)
     options = options_of(about["config"])
     start = None if request.start is None else load_model(folder / START_FILE)
-    best = _with_habits(
-        load_model(folder / BEST_FILE), prepared, options, None if start is None else start.reading
-    )
+    best = _with_habits(load_model(folder / BEST_FILE), prepared, options, start)
     best = replace(best, known_words=known_words(prepared, start), seen_pairs=seen_pairs(prepared, start))
     sources, references = prepared.sources, prepared.references
     with stages() as progress:
@@ -122,18 +119,20 @@ def _judge(
 
 
 def _with_habits(
-    model: ModelFile, prepared: Prepared, options: RunOptions, known: Reading | None
+    model: ModelFile, prepared: Prepared, options: RunOptions, start: ModelFile | None
 ) -> ModelFile:
     """Return the model with what was learnt about it: which attention aligns, and how long sources may be.
 
-    What a model that it began with had found to align is `known`, and stays unless another head was taught.
+    What the model that it began with had found to align stays unless another head was taught, and sources may
+    be as long as they could be there.
     """
+    known, longest = (None, 0) if start is None else (start.reading, start.split_above or 0)
     if model.options.source.kind == "features":  # without words on both sides, nothing tells what aligns
         return replace(model, reading=known)
     engine = build_engine(model.options, model.weights)
     batches = Batches(prepared.shares, options.batch, options.seed)
     store = prepared.validation_store
-    longest = int(store.source.lengths(np.arange(len(store))).max(initial=0))
+    longest = max(longest, int(store.source.lengths(np.arange(len(store))).max(initial=0)))
     taught = taught_reading(options.model, options.train)
     return replace(
         model,

@@ -1,5 +1,6 @@
 """Documents through a translator: segments out, translations in."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,6 +12,9 @@ from regard.formats.segments import Segment, Wanted
 from regard.translate.request import Request
 from regard.translate.result import Translation
 from regard.translate.translator import Translator
+
+_SENTENCE = re.compile(r"""[.!?…:;,。！？：][\s"'»”’)\]]*\Z""")
+_FULL_STOP = re.compile(r"(?<![.\s])\.((?:</[^<>]*>)*)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,14 @@ def translate_document(
 
 
 def text_of(translation: Translation) -> str:
-    """Return the translation with its tags, if it has any."""
-    return translation.text if translation.marked is None else translation.marked
+    """Return the translation with its tags, if it has any.
+
+    Headings and labels have no full stop at the end, but models learn from sentences and add one.
+    """
+    said = translation.text if translation.marked is None else translation.marked
+    if _SENTENCE.search(translation.source) or "memory" in translation.flags:
+        return said
+    return _FULL_STOP.sub(r"\1", said)
 
 
 def _translated(

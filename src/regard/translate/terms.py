@@ -8,7 +8,9 @@ from regard.loaded import Loaded
 from regard.search.terms import Forms, Terms, Wanted
 from regard.terms.glossary import Entry, Glossary, Match, count
 from regard.text.normalize import Normalized
+from regard.text.protect import items, written
 from regard.text.tokenizer import Tokenizer
+from regard.text.words import Span
 from regard.translate.result import Status, TermUse
 from regard.translate.retry import in_capitals
 from regard.vocabulary import UNK
@@ -19,10 +21,21 @@ _JOINED = ("l'", "d'", "(")  # after which a word begins without a space
 
 
 def matches_in(glossary: Glossary | None, source: Normalized) -> list[Match]:
-    """Return the terms of a stretch of source."""
+    """Return the terms of a stretch of source; code, addresses and placeholders have none."""
     if glossary is None:
         return []
-    return glossary.matches(source.text, ignore_case=in_capitals(source.original))
+    kept = [item.span for item in items(written(source)) if item.kind not in ("number", "amount")]
+    return [
+        match
+        for match in glossary.matches(source.text, ignore_case=in_capitals(source.original))
+        if not any(_cuts(match.span, span) for span in kept)
+    ]
+
+
+def _cuts(term: Span, item: Span) -> bool:
+    """Tell whether a term is in an item, such as a file name, or overlaps it, without being all of it."""
+    overlaps = term[0] < item[1] and item[0] < term[1]
+    return overlaps and not (term[0] <= item[0] and item[1] <= term[1])
 
 
 def terms_of(model: Loaded, matches: Sequence[Match], text: str, ids: Source) -> Terms | None:
