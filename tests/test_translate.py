@@ -209,6 +209,15 @@ def test_sources_are_cleaned_as_they_were_for_training():
     assert len({one.source for one in found}) == 3
 
 
+def test_signs_without_a_word_are_copied():
+    translator = translator_of(SMALL["regard-rnn"])
+    for text in (".", "…", "?!", "→ ♥", "😀"):
+        (one,) = translator.translate([text])
+        assert (one.text, one.flags) == (text, ())
+    (one,) = translator.translate(["ab. ... ba."])
+    assert " ... " in one.text
+
+
 def test_many_texts_go_in_several_batches_and_progress_counts_them_all():
     texts = [f"{'ab ' * (number % 4)}c" for number in range(30)]
     told = []

@@ -34,6 +34,7 @@ class Given:
 
     target: Normalized
     ids: NDArray[np.int64] | None
+    notes: tuple[str, ...] = ("memory",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ def outcome_given(model: Loaded, stretch: Stretch, said: Hypothesis | None) -> O
         part, score, log_prob = described[1], said.score, said.log_prob
         part = replace(part, spans=tuple(map(target.to_original, part.spans)), span=whole)
     used = uses(model, stretch.matches, source, text)
-    return Outcome(text, (part,), score, log_prob, notes=("memory",), terms=used)
+    return Outcome(text, (part,), score, log_prob, notes=stretch.given.notes, terms=used)
 
 
 def verdict_on(

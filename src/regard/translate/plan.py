@@ -13,7 +13,7 @@ from regard.loaded import Loaded
 from regard.text.normalize import Normalized, trace_normalize
 from regard.text.scripts import is_unspaced
 from regard.text.split import sentences, split
-from regard.translate.outcome import Stretch
+from regard.translate.outcome import Given, Stretch
 from regard.translate.request import Request
 from regard.translate.result import MemoryUse
 
@@ -43,14 +43,13 @@ def plan_requests(model: Loaded, requests: Sequence[Request]) -> Iterator[Plan]:
         return
     encode, longest = model.tokenizers.source.encode_batch, model.max_source
     has_spaces = not is_unspaced(model.target_language)
-    texts = [request.text for request in requests]
     by_text = [
         _sentences(request.text) if request.guard and model.translates else [_whole(request.text)]
         for request in requests
     ]
     ids = iter(encode([sentence.text for found in by_text for sentence in found]))
-    for text, found in zip(texts, by_text, strict=True):
-        plan, end = Plan(), 0
+    for request, found in zip(requests, by_text, strict=True):
+        text, plan, end = request.text, Plan(), 0
         for sentence in found:
             whole = next(ids)
             if not len(whole):
@@ -61,6 +60,10 @@ def plan_requests(model: Loaded, requests: Sequence[Request]) -> Iterator[Plan]:
             most = longest
             if longest is not None and _repeats_itself(whole):
                 most = min(longest, _FEW)
+            if request.guard and model.translates and not any(map(str.isalnum, sentence.text)):
+                # Signs alone are no sentence: a model would invent one.
+                plan.stretches.append(Stretch(sentence, whole, given=Given(sentence, None, ())))
+                continue
             if most is None or len(whole) <= most:
                 plan.stretches.append(Stretch(sentence, whole))
                 continue
