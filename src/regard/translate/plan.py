@@ -62,7 +62,8 @@ def plan_requests(model: Loaded, requests: Sequence[Request]) -> Iterator[Plan]:
                 most = min(longest, _FEW)
             if request.guard and model.translates and not any(map(str.isalnum, sentence.text)):
                 # Signs alone are no sentence: a model would invent one.
-                plan.stretches.append(Stretch(sentence, whole, given=Given(sentence, None, ())))
+                signs = _as_it_is(text[sentence.origin[0][0] : end])
+                plan.stretches.append(Stretch(sentence, whole, given=Given(signs, None, ())))
                 continue
             if most is None or len(whole) <= most:
                 plan.stretches.append(Stretch(sentence, whole))
