@@ -110,6 +110,14 @@ def test_only_a_number_in_the_form_of_the_source_is_rewritten():
     one = mended("Il coûte 3,5 et 12 000", "It costs 3,5 and 12 000", {})
     assert (one.text, one.notes) == ("It costs 3.5 and 12,000", ("typography",))
     assert mended("Il coûte 3,5", "It costs 3.5", {}).notes == ()
+    assert mended("Il perd -20 euros", "He loses 20 euros", {}).text == "He loses -20 euros"
+    assert mended("Il fait −3,5 degrés", "It is 3.5 degrees", {}).text == "It is −3.5 degrees"
+    for source, target in (
+        ("Il fait -3", "It is minus 3"),
+        ("les 3-5", "the 5"),
+        ("Il perd -2", "It loses -2"),
+    ):
+        assert mended(source, target, {}).notes == ()
     assert mended("Il coûte 3,5", "It costs 3,5", {}, target="ko").text == "It costs 3,5"
 
 

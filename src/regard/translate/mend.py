@@ -4,6 +4,7 @@ Each rule acts only where the model did something that no translator would do: i
 a decimal comma in English, open a quotation and not close it.
 """
 
+import re
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -18,6 +19,7 @@ from regard.translate.result import Part
 
 _NEAR = 1e-3  # what another batch may change of sums of weights
 _BEFORE_A_START = set('.!?:;"«“(-–—•…')
+_SAID_MINUS = re.compile(r"\b(?:minus|moins|below zero|negative|négati\w*)\b|마이너스|영하", re.IGNORECASE)
 _CLOSING = {'"': '"', "“": "”", "«": " »"}
 _OPENING = {'"': '"', "”": "“", "»": "« "}
 
@@ -122,7 +124,7 @@ def _is_name(look: _Look, place: int) -> bool:
 
 
 def _numbers(model: Loaded, read: str, text: str) -> Edits:
-    """Return what rewrites the numbers that stand in the translation as the source writes them."""
+    """Return what rewrites numbers that stand as the source writes them, and gives back a lost minus sign."""
     edits: Edits = []
     left = [item for item in items(text) if item.kind in ("number", "amount")] if items(read) else []
     for item in items(read):
@@ -130,11 +132,22 @@ def _numbers(model: Loaded, read: str, text: str) -> Edits:
             continue
         after = read[item.span[1] : item.span[1] + 12]
         new = rewritten(item.text, after, model.source_language, model.target_language)
-        same = next((one for one in left if one.text == item.text), None)
-        if new is not None and same is not None:
-            left.remove(same)
-            edits.append((same.span, new))
+        same = next((one for one in left if one.text in (item.text, new)), None)
+        if same is None:
+            continue
+        left.remove(same)
+        sign = _minus(read, item.span[0])
+        if sign and (_minus(text, same.span[0]) or _SAID_MINUS.search(text)):
+            sign = ""
+        if sign or same.text != (new or same.text):
+            edits.append((same.span, sign + (new or same.text)))
     return edits
+
+
+def _minus(text: str, place: int) -> str:
+    """Return the minus sign of the number at this place, if it has one; a hyphen within a word is none."""
+    sign = text[place - 1 : place] if place else ""
+    return sign if sign in ("-", "−") and not text[max(0, place - 2) : place - 1].isalnum() else ""
 
 
 def _quotes(look: _Look) -> Edits:
