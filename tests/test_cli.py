@@ -1,5 +1,6 @@
 """The command line as a user meets it: a process, its output, its exit code."""
 
+import contextlib
 import json
 import os
 import re
@@ -127,9 +128,17 @@ def test_an_interrupt_ends_with_130_and_leaves_nothing(tmp_path):
     )
     while not list(tmp_path.glob("out/.*.part")):
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 130 and errors.decode() == "regard: interrupted\n"
+    # Python drops an interrupt that comes within a finaliser of an imported library: people press again.
+    presses = 0
+    while process.poll() is None:
+        presses += 1
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=15)
+    with process.stderr as stream:
+        errors = stream.read().decode()
+    assert process.returncode == 130 and errors.endswith("regard: interrupted\n")
+    assert presses > 1 or errors.count("\n") == 1
     assert list((tmp_path / "out").iterdir()) == []
 
 
