@@ -1,6 +1,5 @@
 """The command line as a user meets it: a process, its output, its exit code."""
 
-import contextlib
 import json
 import os
 import re
@@ -118,6 +117,25 @@ def test_debug_shows_the_traceback(tmp_path):
     assert done.returncode != 0 and "Traceback" in done.stderr
 
 
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_waits_for_the_end_of_an_import(number, code, tmp_path):
+    """An import that swallows every error does not swallow the signal."""
+    (tmp_path / "swallows.py").write_text(
+        f"import os, time\ntry:\n    os.kill(os.getpid(), {int(number)})\n    time.sleep(0.1)\n"
+        "except BaseException:\n    pass\n"
+    )
+    script = (
+        "import time\nfrom regard.cli import doctor, main\n"
+        "def run(options):\n    import swallows\n    time.sleep(60)\n"
+        "doctor.run = run\nmain(['doctor'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, timeout=60,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert done.returncode == code and done.stdout == b"" and b"Traceback" not in done.stderr
+
+
 def test_an_interrupt_ends_with_130_and_leaves_nothing(tmp_path):
     process = subprocess.Popen(
         [*COMMAND, "demo", "--out", tmp_path / "out" / "page.html"],
@@ -128,17 +146,9 @@ def test_an_interrupt_ends_with_130_and_leaves_nothing(tmp_path):
     )
     while not list(tmp_path.glob("out/.*.part")):
         time.sleep(0.02)
-    # Python drops an interrupt that comes within a finaliser of an imported library: people press again.
-    presses = 0
-    while process.poll() is None:
-        presses += 1
-        process.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=15)
-    with process.stderr as stream:
-        errors = stream.read().decode()
-    assert process.returncode == 130 and errors.endswith("regard: interrupted\n")
-    assert presses > 1 or errors.count("\n") == 1
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130 and errors.decode() == "regard: interrupted\n"
     assert list((tmp_path / "out").iterdir()) == []
 
 

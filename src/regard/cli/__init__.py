@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any, BinaryIO, NoReturn, cast
 
 import regard
@@ -48,6 +49,8 @@ _VERBS = (
 
 _READERS = (translate, align, evaluate, train, adapt, lineage, inspect)  # of files that may be compressed
 _INTERRUPTED = 130
+_IMPORT_SYSTEM = ("importlib._bootstrap", "_frozen_importlib")  # two names of one module
+_IMPORT_SECONDS = 0.02  # between two looks whether an import is over
 _NO_MEMORY = "not enough memory; close other programs, or take a smaller file, batch or model"
 
 
@@ -55,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run `regard` and exit: 0 when done, 2 for the user's mistake, 130 or 143 when stopped."""
     _fill_closed_streams()
     signal.signal(signal.SIGTERM, _stop)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not what `nohup` or `&` ignores
+        signal.signal(signal.SIGINT, _stop)
     code = run(sys.argv[1:] if arguments is None else arguments)
     if code == _INTERRUPTED:
         # If the signal came while the text of a function was executed, as in making a dataclass, Python would
@@ -162,9 +167,25 @@ def _give_up_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _stop(signal_number: int, _: object) -> NoReturn:
-    """Leave as if by an error, so that temporary files are removed and workers ended."""
+def _stop(signal_number: int, frame: FrameType | None) -> None:
+    """Leave as if by an error, so that temporary files are removed and workers ended.
+
+    An error raised within an import may be swallowed, or come out as another one: it waits for the end of
+    the import.
+    """
+    if hasattr(signal, "setitimer") and _is_importing(frame):
+        signal.signal(signal.SIGALRM, lambda _, later: _stop(signal_number, later))
+        signal.setitimer(signal.ITIMER_REAL, _IMPORT_SECONDS)
+        return
+    if signal_number == signal.SIGINT:
+        raise KeyboardInterrupt
     raise SystemExit(128 + signal_number)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_globals.get("__name__") not in _IMPORT_SYSTEM:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
