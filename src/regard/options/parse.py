@@ -1,6 +1,7 @@
 """Options from plain values, with an error that names the key."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -24,9 +25,14 @@ SECTIONS: dict[str, Any] = {
 def parse(section: str, values: Mapping[str, Any]) -> Any:
     """Return the options of a section from plain values, or raise an error that names the key."""
     try:
-        return TypeAdapter(SECTIONS[section]).validate_python(values)
+        return _adapter(section).validate_python(values)
     except ValidationError as error:
         raise ConfigError(_explain(section, error)) from None
+
+
+@cache
+def _adapter(section: str) -> TypeAdapter[Any]:
+    return TypeAdapter(SECTIONS[section])
 
 
 def _explain(section: str, error: ValidationError) -> str:

@@ -5,6 +5,7 @@ import contextlib
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -170,11 +171,16 @@ def flag_field(fields: Fields, name: str) -> bool:
     return value
 
 
+@cache
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
 def valid(kind: type[Any], fields: Fields) -> Any:
     """Return the fields as such a model, without the API key."""
     fields = {name: value for name, value in fields.items() if name not in ("api_key", "apiKey", "key")}
     try:
-        return TypeAdapter(kind).validate_python(fields)
+        return _adapter(kind).validate_python(fields)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))[:100]

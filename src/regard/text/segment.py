@@ -88,7 +88,8 @@ class SubwordSegmenter:
 
     def segment(self, texts: list[str]) -> list[Ids]:
         """Return the best segmentation of each text."""
-        return list(self._processor.encode(texts, return_type="numpy", num_threads=1))
+        # One by one: for a list SentencePiece starts a thread, and on a busy machine that is waited for.
+        return [self._processor.encode(text, return_type="numpy") for text in texts]
 
     def sample(self, texts: list[str], strength: float, seed: int) -> list[Ids]:
         """Return random segmentations: of the lattice (Kudo 2018) or by BPE-dropout (Provilkov et al. 2020).
