@@ -15,7 +15,7 @@ import argparse
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -82,7 +82,7 @@ def sentences_of(data: Path, language: str) -> Iterator[str]:
     return iter((data / LANGUAGES[language][0]).read_text("utf-8").splitlines())
 
 
-def same_pieces(node: Node, tracer: Tracer, named: dict[str, object], lines: Sequence[str]) -> Iterator[bool]:
+def same_pieces(node: Node, tracer: Tracer, named: Mapping[str, object], lines: Sequence[str]) -> Iterator[bool]:
     """Tell for each line whether the ids and the places of its pieces are Python's."""
     source = tracer.model.tokenizers.source
     (answers,) = node.ask({"kind": "encode", "texts": list(lines), **named})
@@ -92,7 +92,7 @@ def same_pieces(node: Node, tracer: Tracer, named: dict[str, object], lines: Seq
 
 
 def differing(
-    node: Node, tracer: Tracer, named: dict[str, object], sentences: Sequence[str]
+    node: Node, tracer: Tracer, named: Mapping[str, object], sentences: Sequence[str]
 ) -> Iterator[float | None]:
     """Yield None for each sentence with Python's pieces, else how much better Python's translation scores."""
     for first in range(0, len(sentences), AT_ONCE):
