@@ -2,7 +2,8 @@
 
     python recipes/screenshots.py docs/figures
 
-Starts `regard serve` with the bundled models on a free port and drives headless Chromium.
+Starts `regard serve` with the bundled models on a free port and drives headless Chromium. One picture is of the
+page in one file, opened from disk without a network.
 """
 
 import argparse
@@ -17,13 +18,17 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from regard.trace.live import LivePage
+
 TEXT = "L'accord sur la zone économique européenne a été signé en août 1992."
+FILE = "page-file"
 # name: address, width, height, dark, what is done first
 PICTURES: dict[str, tuple[str, int, int, bool, str]] = {
     "page": ("open=", 1180, 640, False, "drag"),
     "page-dark": ("open=map", 1180, 1000, True, "drag"),
     "page-ko": ("open=map&lang=ko", 1180, 1000, False, ""),
     "page-phone": ("open=", 390, 1150, False, "drag"),
+    FILE: ("open=map", 390, 960, False, "drag"),
     "page-compare": (
         "open=&c=1&s=Jane%20s'est%20rendue%20en%20Afrique%20en%20septembre%20dernier.",
         1180,
@@ -58,8 +63,10 @@ def main() -> None:
                 browser = playwright.chromium.launch(
                     executable_path=shutil.which("chromium"), args=["--no-sandbox"]
                 )
+                file = Path(scratch) / "translator.html"
+                LivePage.of("fr-en-rnn", "fr-en-fixed").save(file)
                 for name in PICTURES:
-                    take(browser, found[0], name, folder)
+                    take(browser, file.as_uri() if name == FILE else f"{found[0]}/", name, folder)
                 browser.close()
         finally:
             server.terminate()
@@ -74,8 +81,9 @@ def take(browser: Any, url: str, name: str, folder: Path) -> None:
         locale="en-US",
         color_scheme="dark" if dark else "light",
     )
+    context.set_offline(name == FILE)
     shown = context.new_page()
-    shown.goto(f"{url}/#{address}")
+    shown.goto(f"{url}#{address}")
     shown.wait_for_selector("body.ready")
     shown.wait_for_selector(".target .chip")
     if first == "drag":
