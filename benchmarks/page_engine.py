@@ -36,7 +36,7 @@ LANGUAGES = {
     "ko": ("testsets/flores200.devtest.ko", "ko-en/bible.test.ko", "tatoeba/ko-en.train.ko"),
 }
 ROUNDING = 1e-4
-AT_ONCE = 50
+AT_ONCE = 10
 
 
 def main() -> None:
