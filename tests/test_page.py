@@ -408,6 +408,11 @@ def test_ribbons_cards_and_numbers_of_one_step_agree(open_page, tracers, model):
     values = card.locator(".bars.attention .value").all_inner_texts()
     assert np.abs(np.array(list(map(float, values))) - row).max() < 1e-3
     assert shown.locator(".agreement.not").count() == 0
+    drawn = shown.locator(".step-of.wide .context .value[fill]").all_text_contents()
+    assert np.abs(np.array(list(map(float, drawn))) - row).max() < 1e-3
+    # The weights and the mixture of either model; a Transformer's products and Bahdanau's cell too.
+    ticks = shown.locator(".step-of.wide .tick-of").all_text_contents()
+    assert ticks == ["✓"] * {"fr-en-rnn": 3, "fr-en-luong": 3, "fr-en": 4}[model]
 
 
 def test_cards_come_one_by_one_and_back(open_page):
@@ -417,6 +422,8 @@ def test_cards_come_one_by_one_and_back(open_page):
     for place in range(cards):
         shown.keyboard.press(".")
         assert shown.locator(".card.to-come").count() == cards - place - 1
+        assert shown.locator(".step-of.wide .part.to-come").count() == cards - place - 1
+        assert shown.locator(".step-of.wide .part.now").count() == 1
     shown.keyboard.press(".")
     assert shown.inner_text(".mechanics") == text  # all of them again
     before = shown.inner_text(".timeline")
@@ -539,7 +546,7 @@ def test_the_interface_is_korean_when_asked(open_page):
 
 
 def test_a_telephone_does_not_scroll_sideways_and_a_finger_moves_the_gaze(open_page):
-    shown = open_page(link(open="unrolled"), width=360, has_touch=True)
+    shown = open_page(link(open="unrolled,steps"), width=360, has_touch=True)
     assert shown.evaluate("document.documentElement.scrollWidth") <= 360
     drag(shown, "European", "économique")
     wait_for_change(shown)
@@ -589,7 +596,7 @@ def test_files_are_saved_as_what_is_shown(open_page, browser, tracers, tmp_path)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
     "address",
-    ["open=map,likely,steps,unrolled,beam", "m=fr-en&open=heads,map,matrices", "lesson=13", "c=1&open="],
+    ["open=map,likely,steps,unrolled,beam", "m=fr-en&open=heads,map,matrices,steps", "lesson=13", "c=1&open="],
 )
 def test_axe_finds_nothing_serious(open_page, scheme, address):
     modules = os.environ.get("NODE_PATH", "")
