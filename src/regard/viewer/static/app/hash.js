@@ -15,6 +15,11 @@ export function read() {
   return new URLSearchParams(address || JSON.parse(document.getElementById("asked")?.textContent || '""'));
 }
 
+const ROUTES = ["evaluate", "about"];
+
+/** Which page an address asks for: `#/evaluate`, `#/about`; null for the main screen. */
+export const routeOf = (params) => ROUTES.find((route) => params.has(`/${route}`)) ?? null;
+
 /** The state of viewer `number` that an address asks for. Limits are the viewer's business. */
 export function stateOf(params, number) {
   const get = (key) => params.get(number ? `${key}.${number + 1}` : key);
@@ -60,7 +65,7 @@ function put(app, states, more = {}) {
   params.set("lang", app.language);
   if (app.theme !== "auto") params.set("theme", app.theme);
   try {
-    history.replaceState(null, "", `#${params}`);
+    history.replaceState(null, "", `#${app.route ? `/${app.route}&` : ""}${params}`);
   } catch {
     // An address that may not change changes nothing else.
   }

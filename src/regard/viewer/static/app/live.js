@@ -325,6 +325,8 @@ export async function start({ app, main, asked, remember, source }) {
       set({ changes: state.changes.slice(0, -1) });
       return true;
     },
+    /** Translate a sentence by a model, from the beginning. */
+    ask: (model, text) => set({ model, text: text.slice(0, MAX_TEXT), changes: [], part: 0, lesson: null }),
     toggleCompare: () => partner() && set({ compare: !state.compare }),
   };
 }
