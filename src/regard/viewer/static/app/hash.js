@@ -32,6 +32,7 @@ export function stateOf(params, number) {
   if (layer !== null && layer !== undefined) Object.assign(state, { layer, head: head ?? null });
   if (get("measure")) state.measure = get("measure");
   if (get("numbers")) state.numbers = true;
+  if (get("scaled")) state.scaled = true;
   const [r, c] = (get("pin") ?? "").split(".").map(count);
   if (r !== null && c !== null && c !== undefined) state.pin = [r, c];
   return state;
@@ -59,6 +60,7 @@ function put(app, states, more = {}) {
     add("measure", state.measure);
     add("by", state.by);
     if (state.numbers) add("numbers", 1);
+    if (state.scaled) add("scaled", 1);
     if (state.pin) add("pin", state.pin.map((place) => place + 1).join("."));
   });
   for (const [key, value] of Object.entries(more)) params.set(key, value);

@@ -102,15 +102,22 @@ export async function start({ app, main, asked, remember, source }) {
     remember(); // a reload asks for the same
     const { text, model } = state;
     const whole = { text, model };
+    const begun = performance.now();
+    /** An answer, with the time it took, in milliseconds. */
+    const timed = async (coming) => {
+      const answer = await coming;
+      for (const { trace } of answer) trace.took ??= performance.now() - begun;
+      return answer;
+    };
     try {
-      const first = before?.request === JSON.stringify(whole) ? before : source.ask(whole, mine.signal);
+      const first = before?.request === JSON.stringify(whole) ? before : timed(source.ask(whole, mine.signal));
       const beforeNow = await first;
       beforeNow.request = JSON.stringify(whole);
       if (mine.signal.aborted) return;
       before = beforeNow;
       state.part = Math.min(state.part, before.length - 1);
       const [changed, without] = await Promise.all([
-        used().length ? source.ask(request(), mine.signal) : before.slice(state.part, state.part + 1),
+        used().length ? timed(source.ask(request(), mine.signal)) : before.slice(state.part, state.part + 1),
         state.compare && partner()
           ? twin?.request === text
             ? twin
