@@ -2,13 +2,13 @@
 
 import { h, s } from "#app/dom";
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [560, 220, 36, 28, 10];
+const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [420, 190, 30, 26, 10];
 const NUM_STYLES = 6; // of lines: colour and dashes, in the style sheet
 
 /** The chart of `lines`, each `{ name, bleu }` with a number or null for each of the `bins`. */
 export function chart({ bins, lines, label }) {
   const high = Math.max(1, ...lines.flatMap((line) => line.bleu.filter(Number.isFinite))) * 1.1;
-  const step = (WIDTH - LEFT - 24) / Math.max(1, bins.length - 1);
+  const step = (WIDTH - LEFT - 30) / Math.max(1, bins.length - 1);
   const x = (at) => LEFT + 12 + at * step;
   const y = (value) => HEIGHT - BOTTOM - (value / high) * (HEIGHT - BOTTOM - TOP);
   const marks = Array.from({ length: Math.floor(high / 10) + 1 }, (_, at) => 10 * at);

@@ -198,6 +198,7 @@ export async function start({ app, main, asked, remember, source }) {
   const on = { set, submit, typed, choose, given };
   function draw() {
     main.classList.toggle("busy", state.busy);
+    main.classList.toggle("taught", state.lesson !== null && beside.hidden); // where it is wide enough, the lesson stands beside
     if (used().length) memory.set("moved", "yes");
     morph(places.ask.firstChild ?? places.ask.appendChild(h("form")), question({ state, models, model: known(state.model), without: partner(), on }));
     morph(places.note.firstChild ?? places.note.appendChild(h("div")), remarks({ state, before, viewer, model: known(state.model), note: source.note, on }));
