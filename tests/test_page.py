@@ -10,6 +10,8 @@ import shutil
 import struct
 import threading
 import time
+import urllib.error
+import urllib.request
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -145,6 +147,23 @@ def drag(shown, word, to):
     shown.mouse.up()
 
 
+def touch(shown, word, to):
+    """Drag with a finger: events of the touch screen, from which the browser makes all others."""
+    (x, y), (to_x, to_y) = (
+        (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        for box in (chip(shown, *one).bounding_box() for one in (("target", word), ("source", to)))
+    )
+    screen = shown.context.new_cdp_session(shown)
+
+    def send(kind, *points):
+        screen.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    send("touchStart", {"x": x, "y": y})
+    for part in (0.25, 0.5, 0.75, 1.0):
+        send("touchMove", {"x": x + part * (to_x - x), "y": y + part * (to_y - y)})
+    send("touchEnd")
+
+
 def wait_for_change(shown):
     shown.wait_for_selector(".changes .now")
     settled(shown)
@@ -166,6 +185,7 @@ def test_it_opens_on_the_sentence_of_the_paper_with_one_hint(open_page):
     # "zone économique européenne" is framed in the map: it comes out in reverse.
     framed = shown.locator(".grid td:has(.reversed)")
     assert framed.get_attribute("aria-label").startswith("European ← zone")
+    assert re.search(r"Answered in \d[\d.]* m?s", shown.inner_text(".facts").replace("\n", " "))
 
 
 @pytest.mark.parametrize(
@@ -408,6 +428,11 @@ def test_ribbons_cards_and_numbers_of_one_step_agree(open_page, tracers, model):
     values = card.locator(".bars.attention .value").all_inner_texts()
     assert np.abs(np.array(list(map(float, values))) - row).max() < 1e-3
     assert shown.locator(".agreement.not").count() == 0
+    drawn = shown.locator(".step-of.wide .context .value[fill]").all_text_contents()
+    assert np.abs(np.array(list(map(float, drawn))) - row).max() < 1e-3
+    # The weights and the mixture of either model; a Transformer's products and Bahdanau's cell too.
+    ticks = shown.locator(".step-of.wide .tick-of").all_text_contents()
+    assert ticks == ["✓"] * {"fr-en-rnn": 3, "fr-en-luong": 3, "fr-en": 4}[model]
 
 
 def test_cards_come_one_by_one_and_back(open_page):
@@ -417,6 +442,8 @@ def test_cards_come_one_by_one_and_back(open_page):
     for place in range(cards):
         shown.keyboard.press(".")
         assert shown.locator(".card.to-come").count() == cards - place - 1
+        assert shown.locator(".step-of.wide .part.to-come").count() == cards - place - 1
+        assert shown.locator(".step-of.wide .part.now").count() == 1
     shown.keyboard.press(".")
     assert shown.inner_text(".mechanics") == text  # all of them again
     before = shown.inner_text(".timeline")
@@ -539,9 +566,9 @@ def test_the_interface_is_korean_when_asked(open_page):
 
 
 def test_a_telephone_does_not_scroll_sideways_and_a_finger_moves_the_gaze(open_page):
-    shown = open_page(link(open="unrolled"), width=360, has_touch=True)
+    shown = open_page(link(open="unrolled,steps"), width=360, has_touch=True)
     assert shown.evaluate("document.documentElement.scrollWidth") <= 360
-    drag(shown, "European", "économique")
+    touch(shown, "European", "économique")
     wait_for_change(shown)
     assert "economic European" in " ".join(said(shown))
     assert shown.evaluate("document.documentElement.scrollWidth") <= 360
@@ -589,22 +616,102 @@ def test_files_are_saved_as_what_is_shown(open_page, browser, tracers, tmp_path)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(
     "address",
-    ["open=map,likely,steps,unrolled,beam", "m=fr-en&open=heads,map,matrices", "lesson=13", "c=1&open="],
+    [
+        "open=map,likely,steps,unrolled,beam",
+        "m=fr-en&open=heads,map,matrices,steps",
+        "lesson=13",
+        "c=1&open=",
+    ],
 )
 def test_axe_finds_nothing_serious(open_page, scheme, address):
-    modules = os.environ.get("NODE_PATH", "")
-    script = Path(modules) / "axe-core" / "axe.min.js"
-    if not modules or not script.exists():
+    script = axe()
+    if script is None:
         pytest.skip("no axe-core: npm install axe-core, and set NODE_PATH")
     shown = open_page(address, color_scheme=scheme)
+    assert serious(shown, script) == []
+
+
+def axe():
+    modules = os.environ.get("NODE_PATH", "")
+    script = Path(modules) / "axe-core" / "axe.min.js"
+    return script if modules and script.exists() else None
+
+
+def serious(shown, script):
+    """What axe finds wrong with the page as it is."""
     shown.evaluate(script.read_text())
     found = shown.evaluate("() => axe.run(document, { resultTypes: ['violations'] })")
-    serious = [
+    return [
         (one["id"], [node["target"] for node in one["nodes"]][:3])
         for one in found["violations"]
         if one["impact"] in ("serious", "critical")
     ]
-    assert serious == []
+
+
+EVALUATION = {
+    "format": "regard-evaluation/1",
+    "num_sentences": 2,
+    "signatures": {"bleu": "nrefs:1"},
+    "systems": [
+        {
+            "name": "fr-en-rnn",
+            "scores": {"bleu": {"value": 31.25}, "chrf": {"value": 50.0}},
+            "by_length": [
+                {"first_word": 1, "last_word": 10, "num_sentences": 1, "bleu": 40.0},
+                {"first_word": 11, "last_word": None, "num_sentences": 1, "bleu": 20.0},
+            ],
+        }
+    ],
+    "sentences": [
+        {"source": source, "num_words": words, "reference": "<b>", "translations": [said]}
+        for source, words, said in [
+            ("Le chat dort.", 4, {"system": "fr-en-rnn", "text": "The cat sleeps.", "chrf": 80.0}),
+            ("Il " * 12, 12, {"system": "other", "text": "He", "chrf": 1.0}),
+        ]
+    ],
+}
+
+
+@on_both
+def test_scores_are_those_of_the_cards_or_of_an_evaluation_that_is_opened(open_page, tmp_path):
+    shown = open_page("lang=en", width=360)
+    shown.click("text=Scores")
+    sync_api.expect(shown).to_have_url(re.compile("#/evaluate&"))
+    first = shown.locator(".scores-of tbody").first.locator("tr", has_text="fr-en-rnn").locator("td")
+    card = Loaded.open("fr-en-rnn").file.card["tests"]["Europarl"]
+    assert first.first.inner_text() == f"{card['bleu']:.1f}"
+    assert shown.locator(".scores-of .chart .line").count() == 2 * 4  # the models, and their keys
+    assert axe() is None or serious(shown, axe()) == []
+    wrong, path = tmp_path / "wrong.json", tmp_path / "evaluation.json"
+    wrong.write_text("[]")
+    path.write_text(json.dumps(EVALUATION))
+    shown.set_input_files(".opening input", wrong)
+    assert "wrong.json is not an evaluation" in shown.inner_text(".scores-of .error")
+    shown.set_input_files(".opening input", path)
+    shown.click(".bins button:first-child")
+    assert shown.locator(".found li").count() == 1 and "<b>" in shown.inner_text(".found")
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 360
+    shown.click(".ask-again")
+    sync_api.expect(shown.locator(".asking textarea")).to_have_value("Le chat dort.")
+    settled(shown)
+    shown.click("text=About")
+    assert shown.inner_text(".about-of h2") == f"regard {regard.__version__}"
+    assert "Tatoeba" in shown.inner_text(".about-of") and "Names, numbers" in shown.inner_text(".about-of")
+    shown.reload()
+    shown.wait_for_selector(".about-of")
+    assert axe() is None or serious(shown, axe()) == []
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_the_server_tells_of_one_model_and_the_lesson_on_length_has_its_scores(server):
+    with urllib.request.urlopen(f"{server.url}/api/v1/models/fr-en-rnn") as answer:
+        told = json.load(answer)
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{server.url}/api/v1/models/none")
+    wanted = [round(row["bleu"], 1) for row in told["card"]["tests"]["Europarl"]["by_length"]]
+    lessons = json.loads((files("regard.viewer") / "static" / "lessons.json").read_text())["lessons"]
+    (lines,) = (one["widget"]["lines"] for one in lessons if one.get("widget", {}).get("kind") == "lengths")
+    assert next(line["bleu"] for line in lines if line["name"] == "fr-en-rnn") == wanted
 
 
 def test_a_teacher_can_write_lessons(tmp_path, browser):

@@ -187,15 +187,23 @@ def test_each_head_and_every_mean_tells_the_numbers_of_python(show, traces):
 
 
 @needs_browser
-@pytest.mark.parametrize("measure", ["weights", "erasure"])
-def test_cells_have_the_colours_of_the_pictures_of_python(show, traces, measure):
+@pytest.mark.parametrize(("measure", "scaled"), [("weights", False), ("erasure", False), ("weights", True)])
+def test_cells_have_the_colours_of_the_pictures_of_python(show, traces, measure, scaled):
     drawn = traces["rnn"].heat_map(measure=measure)
     shown = show(traces["rnn"].to_html(), f"measure={measure}")
+    if scaled:
+        shown.check(".heatmap input.scaled")
+        says(shown, "scaled=1")
     found = shown.eval_on_selector_all(
         ".grid td[data-c]",
         "all => all.map(one => getComputedStyle(one).backgroundColor.match(/\\d+/g).map(Number))",
     )
-    colours = shaded(drawn.values_TS, np.abs(drawn.values_TS).max() if drawn.signed else 1.0, drawn.signed)
+    bound = np.abs(drawn.values_TS).max() if drawn.signed else 1.0
+    if scaled:  # each row has the whole range of colours
+        values_TS, bound = drawn.values_TS / drawn.values_TS.max(axis=1, keepdims=True), 1.0
+    else:
+        values_TS = drawn.values_TS
+    colours = shaded(values_TS, bound, drawn.signed)
     assert np.abs(np.array(found) - colours.reshape(-1, 3)).max() <= 1
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from regard.draw.heatmap import HeatMap
 from regard.evaluation.frequency import FrequencyScore
 from regard.evaluation.scores import Interval, LengthScore, MeasureName
+from regard.text.words import words
 
 FORMAT = "regard-evaluation/1"
 ALPHA = 0.05  # below it a p counts as beyond chance
@@ -152,6 +153,7 @@ class Evaluation:
             "sentences": [
                 {
                     "source": source,
+                    "num_words": max(1, len(words(source))),
                     "reference": reference,
                     "translations": [
                         {

@@ -62,6 +62,7 @@ PATHS = (
     Path("POST", "/api/v1/detect", own.detect, "Tell which language a text is in",
          {"text": "Je suis étudiant."}, own.DetectFields),
     Path("GET", "/api/v1/models", own.models, "The models", is_open=True),
+    Path("GET", "/api/v1/models/{name}", own.model, "A model: credits, limits, test scores", is_open=True),
     Path("GET", "/api/v1/languages", own.languages, "The languages, and by which models", is_open=True),
     Path("POST", "/translate", libretranslate.translate, "LibreTranslate: translate", _TEXT, tag=_OTHER),
     Path("POST", "/detect", libretranslate.detect, "LibreTranslate: detect", {"q": "Bonjour"}, tag=_OTHER),

@@ -110,6 +110,30 @@ def _read(name: str, path: Path, search: BeamOptions) -> LiveModel:
     return facts(loaded, search), data
 
 
+_SCORES = ("bleu", "chrf", "num_sentences", "signatures", "by_length")
+
+
+def told_of(loaded: Loaded) -> dict[str, Any]:
+    """Return what the card of a model tells readers of a page: credits, limits, licence and scores."""
+    assert loaded.file is not None
+    card = loaded.file.card
+    credits: dict[str, None] = {}
+    earlier: Any = card
+    while isinstance(earlier, dict):  # what the model began with has its own
+        credits |= dict.fromkeys(map(str, earlier.get("credits", ())))
+        earlier = (earlier.get("start") or {}).get("card")
+    tests = {**card.get("tests", {}), **({"validation": card["validation"]} if "validation" in card else {})}
+    return {
+        "created": card.get("created"),
+        "limits": card.get("limits"),
+        "licence": card.get("imported", {}).get("licence"),
+        "credits": list(credits),
+        "tests": {
+            name: {key: scores[key] for key in _SCORES if key in scores} for name, scores in tests.items()
+        },
+    }
+
+
 _UNKNOWN = {"activation", "biases", "source_end"}
 """Options that the engine in a page does not know; a model has them only if they are not as usual."""
 
@@ -131,6 +155,7 @@ def facts(loaded: Loaded, search: BeamOptions | None = None) -> dict[str, Any]:
         "name": loaded.name,
         "generator": f"regard {regard.__version__}",
         "about": about.model_dump(),
+        "card": told_of(loaded),
         "design": {
             "attentions": dict(design.attentions),
             "num_heads": design.num_heads,

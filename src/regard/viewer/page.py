@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any, Literal
 from urllib.parse import quote
 
+import regard
 from regard.draw.labels import escaped
 from regard.flags import FLAGS
 from regard.report.html import frame
@@ -28,6 +29,7 @@ _HEADERS = """/*
 /models/*
   Cache-Control: public, max-age=31536000, immutable
 """
+_ABOUT = json.dumps({"version": regard.__version__})
 LiveModel = tuple[dict[str, Any], bytes]
 """What a page is told of a model (`regard.trace.live.facts`), and the model's file."""
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".json": "application/json"}
@@ -63,6 +65,7 @@ def page(documents: Sequence[str], cards: Sequence[list[dict[str, Any]]], pictur
 <div id="app"></div>
 {_shown_before(title, picture)}
 <script type="application/json" id="strings">{_inert(json.dumps(strings, ensure_ascii=False))}</script>
+<script type="application/json" id="about">{_ABOUT}</script>
 <script type="application/json" id="traces">{_inert(f"[{traces}]")}</script>
 <script type="importmap">{modules}</script>
 <script type="module">{_START}</script>
@@ -175,6 +178,7 @@ def _shown_before(title: str, picture: str | None) -> str:
 def _data(lessons: str | None, **more: Any) -> str:
     """Return what a page that can be asked is told, as inert script elements: texts, lessons, and more."""
     told = {
+        "about": _ABOUT,
         "strings": json.dumps({language: _strings(language) for language in _LANGUAGES}, ensure_ascii=False),
         "lessons": lessons or _read("lessons.json"),
         **{name: json.dumps(value, ensure_ascii=False) for name, value in more.items()},

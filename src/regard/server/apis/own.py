@@ -22,6 +22,7 @@ from regard.server.service import AUTO, Answer, Asked, Caller, Service
 from regard.server.workers import TraceForm
 from regard.terms.glossary import Glossary
 from regard.trace.document import Intervention
+from regard.trace.live import told_of
 from regard.trace.make import TraceArguments
 
 _MEDIA = {"svg": "image/svg+xml", "png": "image/png", "html": "text/html", "csv": "text/csv"}
@@ -168,6 +169,15 @@ async def trace(service: Service, fields: Fields, caller: Caller) -> Any:
 async def models(service: Service, fields: Fields, caller: Caller) -> Any:
     """Answer `GET /api/v1/models`."""
     return {"models": [_about(name, model) for name, model in service.served.models.items()]}
+
+
+async def model(service: Service, fields: Fields, caller: Caller) -> Any:
+    """Answer `GET /api/v1/models/{name}`."""
+    name = fields["name"]
+    if name not in service.served.models:
+        raise ApiError(404, f"no model {name!r} is served; GET /api/v1/models lists them")
+    found = service.served.models[name]
+    return _about(name, found) | {"card": told_of(found)}
 
 
 def _about(name: str, model: Loaded) -> dict[str, Any]:

@@ -15,6 +15,11 @@ export function read() {
   return new URLSearchParams(address || JSON.parse(document.getElementById("asked")?.textContent || '""'));
 }
 
+const ROUTES = ["evaluate", "about"];
+
+/** Which page an address asks for: `#/evaluate`, `#/about`; null for the main screen. */
+export const routeOf = (params) => ROUTES.find((route) => params.has(`/${route}`)) ?? null;
+
 /** The state of viewer `number` that an address asks for. Limits are the viewer's business. */
 export function stateOf(params, number) {
   const get = (key) => params.get(number ? `${key}.${number + 1}` : key);
@@ -27,6 +32,7 @@ export function stateOf(params, number) {
   if (layer !== null && layer !== undefined) Object.assign(state, { layer, head: head ?? null });
   if (get("measure")) state.measure = get("measure");
   if (get("numbers")) state.numbers = true;
+  if (get("scaled")) state.scaled = true;
   const [r, c] = (get("pin") ?? "").split(".").map(count);
   if (r !== null && c !== null && c !== undefined) state.pin = [r, c];
   return state;
@@ -54,13 +60,14 @@ function put(app, states, more = {}) {
     add("measure", state.measure);
     add("by", state.by);
     if (state.numbers) add("numbers", 1);
+    if (state.scaled) add("scaled", 1);
     if (state.pin) add("pin", state.pin.map((place) => place + 1).join("."));
   });
   for (const [key, value] of Object.entries(more)) params.set(key, value);
   params.set("lang", app.language);
   if (app.theme !== "auto") params.set("theme", app.theme);
   try {
-    history.replaceState(null, "", `#${params}`);
+    history.replaceState(null, "", `#${app.route ? `/${app.route}&` : ""}${params}`);
   } catch {
     // An address that may not change changes nothing else.
   }

@@ -37,7 +37,7 @@ function sentence(side, text, language) {
   );
 }
 
-function facts({ model, target, request, metrics }) {
+function facts({ model, target, request, metrics, took }) {
   const { source_language: from, target_language: to } = model;
   const languages = from && to ? `${languageName(from)} → ${languageName(to)}` : null;
   const search =
@@ -48,6 +48,7 @@ function facts({ model, target, request, metrics }) {
     languages && ["fact.languages", languages],
     ["fact.parameters", grouped(model.num_parameters)],
     ["fact.search", search],
+    took !== undefined && ["fact.took", took < 1000 ? `${Math.max(1, Math.round(took))} ms` : `${fixed(took / 1000, 1)} s`],
     ["fact.log_prob", fixed(target.log_prob, 2), "log-probability"],
     ["fact.perplexity", fixed(metrics.perplexity, 2), "perplexity"],
   ].filter(Boolean);

@@ -6,7 +6,7 @@ import { shaded, css, inkOn, gradient } from "#app/colours";
 import { grid, measures, probs, reversals } from "#app/views";
 
 export const name = "heatmap";
-export const inputs = (state) => [state.by, state.view, state.layer, state.head, state.measure, state.numbers];
+export const inputs = (state) => [state.by, state.view, state.layer, state.head, state.measure, state.numbers, state.scaled];
 
 export function draw({ trace, state, act, id }) {
   const options = measures(trace, state);
@@ -36,16 +36,18 @@ export function draw({ trace, state, act, id }) {
           ),
         ),
       ),
-      h(
-        "label",
-        { class: "tick" },
-        h("input", {
-          type: "checkbox",
-          class: "numbers",
-          checked: state.numbers,
-          onchange: (event) => act.set({ numbers: event.target.checked }),
-        }),
-        t("numbers"),
+      ["numbers", "scaled"].map((one) =>
+        h(
+          "label",
+          { class: "tick", title: one === "scaled" ? t("scaled.title") : null },
+          h("input", {
+            type: "checkbox",
+            class: one,
+            checked: state[one],
+            onchange: (event) => act.set({ [one]: event.target.checked }),
+          }),
+          t(one),
+        ),
       ),
     ),
     drawn ? [explain(state, current), drawn] : h("p", { class: "hint empty" }, t(trace.coming ? "heatmap.coming" : "heatmap.none")),
@@ -61,6 +63,7 @@ function explain(state, current) {
 function table(trace, state, current, act, id) {
   const { matrix, rows, columns, texts, signed, kind } = current;
   const bound = boundOf(current);
+  const bounds = boundsOf(current, state.scaled);
   const languages = {
     row: kind === "encoder" ? trace.model.source_language : trace.model.target_language,
     column: kind === "decoder" ? trace.model.target_language : trace.model.source_language,
@@ -87,6 +90,7 @@ function table(trace, state, current, act, id) {
           column: columns[c],
           text: texts?.[r][c],
           bound,
+          strong: bounds[r],
           signed,
           state,
           block: blocks.find((one) => one.row === r && one.column === c),
@@ -140,7 +144,7 @@ function table(trace, state, current, act, id) {
       ),
     ),
     h("output", { class: "readout", id: `${id}-readout` }, t("heatmap.readout")),
-    legend(bound, current, state.measure, blocks.length > 0),
+    legend(bound, current, state, blocks.length > 0),
   );
 }
 
@@ -152,6 +156,13 @@ export function boundOf({ matrix, signed, clips }) {
   const most = Math.max(1e-9, ...tops);
   const usual = tops.sort((one, other) => one - other)[Math.floor(0.9 * (tops.length - 1))];
   return clips && usual < most / 2 ? usual : most;
+}
+
+/** The value of each row that has the strongest colour: its own highest if rows are scaled, else that of all. */
+export function boundsOf(current, scaled) {
+  const bound = boundOf(current);
+  const highest = (line) => line.reduce((most, value) => Math.max(most, Math.abs(value) || 0), 0) || bound;
+  return current.matrix.map((line) => (scaled ? highest(line) : bound));
 }
 
 /** Few columns may have more room; never less than a finger needs. */
@@ -166,9 +177,9 @@ export function strongest(line, measure) {
   return best;
 }
 
-function cell({ value, r, c, top, row, column, text, bound, signed, state, block }) {
+function cell({ value, r, c, top, row, column, text, bound, strong, signed, state, block }) {
   const masked = Number.isNaN(value);
-  const colour = shaded(value, bound, signed);
+  const colour = shaded(value, strong, signed);
   const number = signed ? withSign(value) : fixed(value);
   const label = masked
     ? t("cell.masked", { row, column })
@@ -202,10 +213,11 @@ function cell({ value, r, c, top, row, column, text, bound, signed, state, block
   );
 }
 
-function legend(bound, { signed, matrix, kind }, measure, hasBlocks) {
-  const clipped = matrix.some((line) => line.some((value) => Math.abs(value) > bound * (1 + 1e-9)));
+function legend(bound, { signed, matrix, kind }, { measure, scaled }, hasBlocks) {
+  const clipped = !scaled && matrix.some((line) => line.some((value) => Math.abs(value) > bound * (1 + 1e-9)));
   const masked = matrix.some((line) => line.some(Number.isNaN));
   const ends = signed ? [fixed(-bound, 2), withSign(bound, 2)] : ["0", fixed(bound, bound === 1 ? 0 : 2)];
+  if (scaled) [ends[0], ends[1]] = [signed ? "−" : "0", t("legend.scaled")];
   if (clipped) [ends[0], ends[1]] = [`≤ ${ends[0]}`, `≥ ${ends[1]}`];
   return h(
     "div",

@@ -102,15 +102,22 @@ export async function start({ app, main, asked, remember, source }) {
     remember(); // a reload asks for the same
     const { text, model } = state;
     const whole = { text, model };
+    const begun = performance.now();
+    /** An answer, with the time it took, in milliseconds. */
+    const timed = async (coming) => {
+      const answer = await coming;
+      for (const { trace } of answer) trace.took ??= performance.now() - begun;
+      return answer;
+    };
     try {
-      const first = before?.request === JSON.stringify(whole) ? before : source.ask(whole, mine.signal);
+      const first = before?.request === JSON.stringify(whole) ? before : timed(source.ask(whole, mine.signal));
       const beforeNow = await first;
       beforeNow.request = JSON.stringify(whole);
       if (mine.signal.aborted) return;
       before = beforeNow;
       state.part = Math.min(state.part, before.length - 1);
       const [changed, without] = await Promise.all([
-        used().length ? source.ask(request(), mine.signal) : before.slice(state.part, state.part + 1),
+        used().length ? timed(source.ask(request(), mine.signal)) : before.slice(state.part, state.part + 1),
         state.compare && partner()
           ? twin?.request === text
             ? twin
@@ -191,6 +198,7 @@ export async function start({ app, main, asked, remember, source }) {
   const on = { set, submit, typed, choose, given };
   function draw() {
     main.classList.toggle("busy", state.busy);
+    main.classList.toggle("taught", state.lesson !== null && beside.hidden); // where it is wide enough, the lesson stands beside
     if (used().length) memory.set("moved", "yes");
     morph(places.ask.firstChild ?? places.ask.appendChild(h("form")), question({ state, models, model: known(state.model), without: partner(), on }));
     morph(places.note.firstChild ?? places.note.appendChild(h("div")), remarks({ state, before, viewer, model: known(state.model), note: source.note, on }));
@@ -325,6 +333,8 @@ export async function start({ app, main, asked, remember, source }) {
       set({ changes: state.changes.slice(0, -1) });
       return true;
     },
+    /** Translate a sentence by a model, from the beginning. */
+    ask: (model, text) => set({ model, text: text.slice(0, MAX_TEXT), changes: [], part: 0, lesson: null }),
     toggleCompare: () => partner() && set({ compare: !state.compare }),
   };
 }

@@ -11,6 +11,7 @@ import * as live from "#app/live";
 import * as hash from "#app/hash";
 import * as keys from "#app/keys";
 import * as help from "#app/help";
+import * as pages from "#app/pages";
 
 const SIDE_BY_SIDE = 3; // traces; of more, one is shown at a time
 const THEMES = ["auto", "light", "dark"];
@@ -29,14 +30,17 @@ export async function start() {
     ),
     theme: oneOf(THEMES, asked.get("theme"), memory.get("theme")),
     letters: memory.get("letters") !== "off",
+    route: hash.routeOf(asked),
   });
   const root = document.getElementById("app");
   const bar = root.appendChild(h("div"));
   const entries = document.getElementById("traces") ? json("traces") : null;
   const main = root.appendChild(h("main", { class: entries?.length > 1 ? "several" : entries ? null : "live" }));
+  const other = root.appendChild(h("main", { hidden: true }));
   let dialog = root.appendChild(h("dialog"));
   const viewers = [];
   let used = 0;
+  let chooser = null;
   let drawChooser = () => {};
   let desk = null; // what asks an engine, if there is one
   let ready = false; // until then the address says what is to be shown, not what is
@@ -58,7 +62,18 @@ export async function start() {
       store.set({ language });
     },
     help: () => dialog.showModal(),
+    go(route) {
+      store.set({ route });
+      scrollTo({ top: 0 });
+      if (route) other.querySelector("h2")?.focus({ preventScroll: true });
+    },
   };
+  const page = pages.create({
+    version: json("about").version,
+    app,
+    ask: (model, text) => (app.go(null), desk?.ask(model, text)),
+    redraw: () => redraw(),
+  });
   const remember = () =>
     ready &&
     hash.write(
@@ -68,12 +83,16 @@ export async function start() {
     );
 
   const redraw = () => {
-    const { language, theme, letters } = store.state;
+    const { language, theme, letters, route } = store.state;
     setLanguage(language);
     document.documentElement.lang = language;
     if (theme === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
-    morph(bar, drawBar(app, language, theme));
+    morph(bar, drawBar(app, language, theme, route));
+    main.hidden = Boolean(route);
+    if (chooser) chooser.hidden = main.hidden;
+    other.hidden = !route;
+    if (route) page.draw(other, route);
     const fresh = help.draw({
       letters,
       onLetters(on) {
@@ -101,6 +120,7 @@ export async function start() {
     const open = asked.get("open");
     if (open !== null) state.open = open.split(",").filter(Boolean);
     const source = document.getElementById("models") ? inside(json("models")) : served();
+    page.source = source;
     try {
       desk = await live.start({ app, main, asked: { params: asked, state }, remember, source });
     } catch (error) {
@@ -111,7 +131,7 @@ export async function start() {
     }
     document.addEventListener("answered", () => setTimeout(() => desk.draw()));
   }
-  const chooser = entries?.length > SIDE_BY_SIDE ? root.insertBefore(h("nav"), main) : null;
+  if (entries?.length > SIDE_BY_SIDE) chooser = root.insertBefore(h("nav"), main);
   const choose = (number) => {
     used = number;
     viewers.forEach((viewer, one) => (viewer.host.hidden = one !== number));
@@ -141,7 +161,9 @@ export async function start() {
     store.set({
       language: oneOf(languages(), params.get("lang"), store.state.language),
       theme: oneOf(THEMES, params.get("theme"), store.state.theme),
+      route: hash.routeOf(params),
     });
+    if (hash.routeOf(params) && !params.has("s")) return; // a link within the page
     desk?.read(params);
     viewers.forEach((viewer, number) =>
       viewer.act?.set({ layer: null, head: null, pin: null, ...hash.stateOf(params, number) }),
@@ -166,13 +188,20 @@ function list(entries, used, choose) {
   );
 }
 
-function drawBar(app, language, theme) {
+function drawBar(app, language, theme, route) {
   const other = languages().find((one) => one !== language);
   return h(
     "div",
     { class: "bar", role: "banner" },
     h("h1", { class: "brand" }, h("span", { class: "eye", "aria-hidden": "true" }), "regard"),
     h("span", { class: "motto" }, t("motto")),
+    h(
+      "nav",
+      { class: "pages", "aria-label": t("pages") },
+      [null, "evaluate", "about"].map((one) =>
+        h("a", { href: `#/${one ?? ""}`, "aria-current": one === route ? "page" : null, onclick: (event) => (event.preventDefault(), app.go(one)) }, t(`page.${one ?? "main"}`)),
+      ),
+    ),
     h(
       "div",
       { class: "buttons" },

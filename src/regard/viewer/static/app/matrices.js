@@ -7,7 +7,8 @@ import { paintMatrix } from "#app/colours";
 import { headOf } from "#app/data";
 import { layerAndHead, names } from "#app/views";
 import { bars, formula, largest, vector } from "#app/strips";
-import { agreeing, mix } from "#app/mechanics";
+import { agreeing } from "#app/mechanics";
+import { mix } from "#app/computed";
 
 export const name = "matrices";
 export const inputs = (state) => [state.view, state.layer, state.head, state.row, state.view === "encoder" ? null : state.step];

@@ -7,12 +7,13 @@ import { headOf } from "#app/data";
 import { names, layerAndHead } from "#app/views";
 import { strip, vector, bars, formula, largest } from "#app/strips";
 import { list } from "#app/candidates";
+import { AGREES, difference, mix } from "#app/computed";
+import { drawing } from "#app/drawing";
 import { icon } from "#app/icons";
 
 export const name = "mechanics";
 export const inputs = (state) => [state.step, state.view, state.layer, state.head, state.micro];
 
-const AGREES = 1e-2; // of states that have eleven bits
 const SEEN = 8; // rows of a card that are in sight without scrolling
 const ROLES = {
   score: "encoder",
@@ -37,6 +38,7 @@ export function draw({ trace, cards, state, act, id }) {
       "div",
       { class: "row-of" },
       h("h2", { id: `${id}-mechanics` }, t("mechanics", { step: state.step + 1 })),
+      h("span", { class: "hint" }, t("mechanics.pieces")),
       h("span", { class: "hint" }, where),
       state.view === "alignment" && trace.model.reading?.shifted
         ? h("span", { class: "hint" }, t("mechanics.shifted"))
@@ -44,9 +46,10 @@ export function draw({ trace, cards, state, act, id }) {
       long ? h("span", { class: "hint" }, t("mechanics.heaviest")) : null,
       micro(cards, state, act),
     ),
+    drawing({ trace, cards, state, layer, head, act, id: `${id}-drawing` }),
     h(
       "ol",
-      { class: "cards" },
+      { class: "cards", tabindex: 0, "aria-label": t("mechanics.cards") },
       cards.map((card, place) =>
         h(
           "li",
@@ -62,6 +65,15 @@ export function draw({ trace, cards, state, act, id }) {
       ),
     ),
   );
+}
+
+/** Bring the drawing into sight when a reader goes through its cards, and the card, where cards scroll beside it. */
+export function after(panel, { changed, state: { micro: now } }) {
+  if (panel.micro !== undefined && panel.micro !== now) panel.querySelector(".drawing")?.scrollIntoView({ block: "nearest" });
+  panel.micro = now;
+  const card = changed && panel.querySelector(".card[aria-current]");
+  const box = card && card.closest(".cards");
+  if (box && box.scrollHeight > box.clientHeight) box.scrollTop = card.offsetTop - box.offsetTop - 8;
 }
 
 /** Going through the cards one by one. */
@@ -180,16 +192,4 @@ export function agreeing(most, size) {
     h("span", { "aria-hidden": "true" }, agrees ? "✓ " : "✗ "),
     t(agrees ? "agrees" : "disagrees", { most: most.toExponential(1) }),
   );
-}
-
-/** Vectors mixed by weights: Σ α_i h_i. */
-export function mix(weights, vectors_) {
-  const mixed = new Float64Array(vectors_[0].length);
-  vectors_.forEach((values, place) => values.forEach((value, at) => (mixed[at] += weights[place] * value)));
-  return mixed;
-}
-
-/** The largest difference of two vectors. */
-function difference(one, other) {
-  return one.reduce((most, value, at) => Math.max(most, Math.abs(value - other[at])), 0);
 }

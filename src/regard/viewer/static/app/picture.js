@@ -3,7 +3,7 @@
 import { s } from "#app/dom";
 import { t, fixed, percent, signed as withSign } from "#app/i18n";
 import { css, inkOn, shaded } from "#app/colours";
-import { boundOf, strongest } from "#app/heatmap";
+import { boundsOf, strongest } from "#app/heatmap";
 import { grid, measures, probs, reversals } from "#app/views";
 
 export const FORMS = ["svg", "png", "csv"];
@@ -39,7 +39,7 @@ const cell = (text) => (/^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) 
 
 function svg(trace, state, current) {
   const { matrix, rows, columns, texts, signed, kind, by } = current;
-  const [bound, now] = [boundOf(current), current.rowOf(state.step)];
+  const [bounds, now] = [boundsOf(current, state.scaled), current.rowOf(state.step)];
   const shares = kind === "cross" ? probs(trace.target, by) : null;
   const side = texts ? Math.max(SIDE, widest(texts.flat()) + GAP) : SIDE;
   const left = widest(rows) + (shares ? 50 : 0) + 2 * GAP;
@@ -56,7 +56,7 @@ function svg(trace, state, current) {
       const name = s("title", null, `${rows[r]} ← ${columns[c]}: ${signed ? withSign(value) : fixed(value)}`);
       const box = { x, y, width: side - 1, height: SIDE - 1 };
       if (Number.isNaN(value)) return s("rect", { ...box, fill: "none", stroke: "#ccc", "stroke-dasharray": "2 3" });
-      const colour = shaded(value, bound, signed, false);
+      const colour = shaded(value, bounds[r], signed, false);
       const middle = { x: x + side / 2, y: y + SIDE / 2 + 5, fill: inkOn(colour), "text-anchor": "middle" };
       const said = texts ? texts[r][c] : state.numbers ? number(value, signed) : null;
       return s("g", null, name, s("rect", { ...box, fill: css(colour) }),

@@ -117,7 +117,7 @@ export function remarks({ state, before, viewer, model, note, on }) {
           ),
         )
       : null,
-    viewer?.store && !state.changes.length && !memory.get("moved") && viewer.trace.attentions.cross
+    viewer?.store && state.lesson === null && !state.changes.length && !memory.get("moved") && viewer.trace.attentions.cross
       ? h("p", { class: "first-hint" }, t("first_hint"))
       : null,
     state.text.length >= MAX_TEXT ? h("p", { class: "hint too-long" }, t("ask.long", { most: MAX_TEXT })) : null,

@@ -25,6 +25,12 @@ export function served() {
     async models() {
       return (await (await fetch("/api/v1/models")).json()).models;
     },
+    /** The models with what their cards tell. */
+    async cards() {
+      const one = async ({ name }) => (await fetch(`/api/v1/models/${encodeURIComponent(name)}`)).json();
+      return Promise.all((await this.models()).map(one));
+    },
+    asked: "server",
     /** The parts of a translation, each with its cards. */
     async ask(request, signal) {
       return (await (await post({ ...body(request), form: "page" }, signal)).json()).entries;
@@ -63,13 +69,16 @@ export function inside(models) {
     return ask({ ...message, name });
   };
   const drop = () => effects.forEach((of) => (effects.delete(of), ask({ id: ++number, kind: "cancel", of })));
+  const told = models.map(({ about, card, design, name }) => ({
+    name, source: about.source_language, target: about.target_language, kind: about.kind,
+    has_attention: Boolean(design.attentions.cross), num_parameters: about.num_parameters, card,
+  }));
   return {
     can: () => null,
     note: "plain.hint",
-    models: async () => models.map(({ about, design, name }) => ({
-      name, source: about.source_language, target: about.target_language, kind: about.kind,
-      has_attention: Boolean(design.attentions.cross), num_parameters: about.num_parameters,
-    })),
+    models: async () => told,
+    cards: async () => told,
+    asked: "nobody",
     async ask(request, signal) {
       drop();
       const { model, ...asked } = body(request);

@@ -253,10 +253,11 @@ export function after(panel, { trace, state, changed }) {
   stage.classList.toggle("columns", panel.clientWidth < COLUMNS_BELOW);
   const columns = stage.classList.contains("columns");
   const weights = ribbons(trace, state);
+  const svg = stage.querySelector("svg.ribbons");
+  svg.setAttribute("width", 0); // ribbons of a wider stage would keep it as wide
   const frame = stage.getBoundingClientRect();
   const place = (chip) => boxOf(chip, frame);
   const from = stage.querySelector(".target .current");
-  const svg = stage.querySelector("svg.ribbons");
   const join = (start, end) =>
     columns ? curve(start.left, start.y, end.right, end.y, true) : curve(start.x, start.top, end.x, end.bottom, false);
   const paths = [];

@@ -32,6 +32,7 @@ const START = {
   head: null,
   measure: "weights",
   numbers: false,
+  scaled: false,
   pin: null,
   playing: false,
   speed: 1,

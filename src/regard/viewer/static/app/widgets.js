@@ -4,6 +4,7 @@ import { h } from "#app/dom";
 import { t, fixed, percent } from "#app/i18n";
 import { paintMatrix } from "#app/colours";
 import { bars } from "#app/strips";
+import { chart } from "#app/chart";
 
 /** An instrument by its name; it tells `answer` what the reader has done. */
 export function widget({ kind, ...about }, answer, key) {
@@ -82,31 +83,6 @@ function picture(matrix, caption) {
 
 /** BLEU by length of the source, measured once: a line for each model. */
 function lengths({ bins, lines }, answer) {
-  const [width, height, left, bottom] = [560, 220, 36, 28];
-  const high = Math.max(...lines.flatMap((line) => line.bleu)) * 1.1;
-  const x = (at) => left + (at * (width - left - 12)) / (bins.length - 1);
-  const y = (value) => height - bottom - (value / high) * (height - bottom - 10);
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const add = (tag, props, text) => {
-    const one = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const [key, value] of Object.entries(props)) one.setAttribute(key, value);
-    if (text !== undefined) one.textContent = text;
-    svg.append(one);
-    return one;
-  };
-  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  svg.setAttribute("class", "chart");
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", t("widget.lengths"));
-  bins.forEach((bin, at) => add("text", { x: x(at), y: height - 8, "text-anchor": "middle" }, bin));
-  for (let mark = 0; mark <= high; mark += 10) {
-    add("line", { x1: left, x2: width - 12, y1: y(mark), y2: y(mark), class: "rule" });
-    add("text", { x: left - 6, y: y(mark) + 4, "text-anchor": "end" }, mark);
-  }
-  lines.forEach((line, number) => {
-    add("polyline", { points: line.bleu.map((value, at) => `${x(at)},${y(value)}`).join(" "), class: `line l${number}` });
-    add("text", { x: x(bins.length - 1), y: y(line.bleu.at(-1)) - 8, "text-anchor": "end", class: `l${number}` }, line.name);
-  });
   const said = h("output", { class: "readout" }, t("widget.choose"));
   const show = (at) => {
     said.textContent = `${bins[at]}: ${lines.map((line) => `${line.name} ${line.bleu[at]}`).join(", ")}`;
@@ -117,7 +93,14 @@ function lengths({ bins, lines }, answer) {
     { class: "choice", role: "group", "aria-label": t("widget.lengths") },
     bins.map((bin, at) => h("button", { type: "button", onclick: () => show(at) }, bin)),
   );
-  return h("div", { class: "widget lengths" }, h("p", { class: "hint" }, t("widget.lengths")), svg, choices, said);
+  return h(
+    "div",
+    { class: "widget lengths" },
+    h("p", { class: "hint" }, t("widget.lengths")),
+    chart({ bins, lines, label: t("widget.lengths") }),
+    choices,
+    said,
+  );
 }
 
 /** The score functions on the same two vectors, which the reader turns. */
