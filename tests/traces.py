@@ -21,6 +21,7 @@ from regard.options.model import (
     LocationScorer,
     NoAttention,
     RecurrentOptions,
+    StepAttendStep,
     StepThenAttend,
     TransformerOptions,
 )
@@ -66,6 +67,18 @@ DESIGNS |= {
         _recurrent(order, scorer, window, ("gru", "lstm", "rnn")[number % 3]), max_positions=12
     )
     for number, (order, scorer, window) in enumerate(_LOOKS)
+}
+DESIGNS |= {
+    f"StepAttendStep-{scorer}-{cell}": shrink(
+        RecurrentOptions(
+            cell=cell,
+            num_layers=1 + (cell == "lstm"),
+            attention=StepAttendStep(scorer=ContentScorer(kind=scorer)),
+            readout="tanh",
+            layer_norm=cell == "gru-after",
+        )
+    )
+    for scorer, cell in (("additive", "gru-after"), ("dot", "lstm"))
 }
 DESIGNS |= {
     f"none-{context}-{cell}": shrink(RecurrentOptions(cell=cell, attention=NoAttention(context=context)))
