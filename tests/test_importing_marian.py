@@ -84,6 +84,27 @@ def test_a_recurrent_model_gives_the_scores_of_marian(name, tie):
         np.testing.assert_allclose(word_scores(model, one), one["scores"], atol=1e-5)
 
 
+def test_a_model_of_nematus_itself_is_imported(tmp_path):
+    shutil.copytree(GOLDEN / "amun", tmp_path / "amun")
+    path, whole = tmp_path / "amun" / "model.npz", read_model(GOLDEN / "amun")
+    with np.load(path) as file:
+        arrays = {
+            name: one[0] if one.shape[0] == 1 else one for name, one in file.items() if name != SETTINGS
+        }
+    arrays["ff_logit_W"] = arrays.pop("decoder_ff_logit_l2_Wt").T
+    np.savez(path, **arrays)
+    model = read_model(path)
+    assert model.options == whole.options and model.weights.keys() == whole.weights.keys()
+    assert all(np.array_equal(one, whole.weights[name]) for name, one in model.weights.items())
+    for name, why in (
+        ("encoder_W_lns", "of gru-nematus is not supported"),
+        ("decoder_U_nl_drt_1", "has more than two transitions in a step"),
+    ):
+        np.savez(path, **arrays, **{name: np.ones(3)})
+        with pytest.raises(ForeignModelError, match=why):
+            read_model(path)
+
+
 def test_a_recurrent_model_translates_shows_and_aligns(tmp_path, capsys):
     out = tmp_path / "out.regard"
     for side, language in (("source", "le chat dort\n"), ("target", "the cat sleeps\n")):

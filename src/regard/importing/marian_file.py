@@ -12,6 +12,8 @@ from regard.importing.npz import Npz
 from regard.importing.weights import Vocabulary
 
 _SETTINGS = "special:model.yml"
+NEMATUS = "decoder_c_tt"
+"""An array that is only in files with the names of Nematus, which Marian uses for `amun` and `nematus`."""
 _NEEDED = {
     "right-left": ("false",),
     "ulr": ("false",),
@@ -35,7 +37,9 @@ class MarianFile:
 
     @classmethod
     def of(cls, npz: Npz) -> "MarianFile":
-        """Return a file with the settings that are in it."""
+        """Return a file with the settings that are in it; Nematus itself writes none."""
+        if _SETTINGS not in npz.names and NEMATUS in npz.names:
+            return cls(npz, _settings_of_nematus(npz))
         text = npz.raw(_SETTINGS).tobytes().rstrip(b"\0").decode("utf-8", "replace")
         return cls(npz, read_settings(text))
 
@@ -63,7 +67,10 @@ class MarianFile:
 
     def floats(self, name: str, *shape: int) -> Floats:
         """Return an array of this shape as 32-bit numbers."""
-        return self.npz.floats(self.renamed.get(name, name), *shape)
+        name = self.renamed.get(name, name)
+        if shape[0] == 1 and name in self.npz.names and self.npz.raw(name).ndim == 1:  # Nematus itself
+            return self.npz.floats(name, *shape[1:])[None]
+        return self.npz.floats(name, *shape)
 
     def row(self, name: str, size: int) -> Floats:
         """Return an array of one row."""
@@ -93,6 +100,26 @@ class MarianFile:
     def tie(self, tables: Mapping[str, Floats]) -> Literal["none", "target", "all"]:
         """Return which of these tables are one."""
         return "none" if "W_o" in tables else "target" if "target.weight" in tables else "all"
+
+
+def _settings_of_nematus(npz: Npz) -> Settings:
+    """Return the settings of a model of Nematus from the shapes of its arrays."""
+    normed = any(name.endswith("_lns") for name in npz.names)
+    if any("_drt_" in name for name in npz.names):
+        npz.refuse("has more than two transitions in a step, which is not supported")
+    sizes = {name: npz.raw(name).shape for name in ("Wemb", "Wemb_dec", "encoder_Ux")}
+    for name, shape in sizes.items():
+        if len(shape) != 2:
+            npz.refuse(f"{name} has shape {shape} and should be a matrix")
+    return {
+        "type": ["nematus"],
+        "enc-cell": ["gru-nematus"],
+        "dec-cell": ["gru-nematus"],
+        "layer-normalization": [str(normed).lower()],
+        "dim-emb": [str(sizes["Wemb"][1])],
+        "dim-rnn": [str(sizes["encoder_Ux"][0])],
+        "dim-vocabs": [str(sizes[name][0]) for name in ("Wemb", "Wemb_dec")],
+    }
 
 
 def read_settings(text: str) -> Settings:

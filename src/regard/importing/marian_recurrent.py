@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from regard.contract import Floats
-from regard.importing.marian_file import MarianFile
+from regard.importing.marian_file import NEMATUS, MarianFile
 from regard.importing.weights import Vocabulary
 from regard.options.model import RecurrentOptions, StepAttendStep
 
@@ -25,8 +25,6 @@ _NEEDED = {
     "dec-cell-base-depth": ("2",),
     "skip": ("false",),
 }
-_NEMATUS = "decoder_c_tt"
-"""An array that is only in files with the names of Nematus, as `amun` and `nematus` write them."""
 _INPUTS = ("V_o", "U_o", "C_o")  # the last word, the state and the context, in the order of their numbers
 _SCALE = 100.0
 
@@ -36,7 +34,7 @@ def read_recurrent(
 ) -> tuple[RecurrentOptions, dict[str, Floats]]:
     """Return the options of a model and its weights with our names."""
     file.refuse_unless(_NEEDED)
-    if _NEMATUS in file.npz.names:
+    if NEMATUS in file.npz.names:
         file = replace(file, renamed=dict(_names_of_nematus()))
     embedding, size = file.whole("dim-emb")[0], file.whole("dim-rnn")[0]
     if size < 2 or embedding < 1:
