@@ -39,6 +39,7 @@ DESIGNS = {name: shrink(options) for name, options in PRESETS.items()} | {
     ),
     "two steps": shrink(RecurrentOptions(cell="gru-after", attention=StepAttendStep(), num_layers=2)),
     "one fixed vector": shrink(RecurrentOptions(attention=NoAttention(context="every"), num_layers=2)),
+    "ssru": shrink(TransformerOptions(decoder_self="ssru")),
     "learnt positions": shrink(
         TransformerOptions(positions=LearnedPositions(), num_encoder_layers=1, num_decoder_layers=2)
     ),

@@ -67,6 +67,7 @@ SMALL = {name: shrink(options) for name, options in PRESETS.items() if name not 
 SMALL["nematus"] = shrink(
     RecurrentOptions(cell="gru-after", attention=StepAttendStep(), readout="tanh", layer_norm=True)
 )
+SMALL["ssru"] = shrink(TransformerOptions(decoder_self="ssru", norm="post"))
 EVERY = pytest.mark.parametrize("options", SMALL.values(), ids=SMALL)
 
 

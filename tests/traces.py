@@ -80,6 +80,7 @@ DESIGNS |= {
     )
     for scorer, cell in (("additive", "gru-after"), ("dot", "lstm"))
 }
+DESIGNS["transformer-ssru"] = shrink(TransformerOptions(decoder_self="ssru", norm="post"))
 DESIGNS |= {
     f"none-{context}-{cell}": shrink(RecurrentOptions(cell=cell, attention=NoAttention(context=context)))
     for context, cell in (("start", "gru"), ("every", "lstm"), ("start", "rnn"))

@@ -126,16 +126,21 @@ def design(options: RecurrentOptions | TransformerOptions) -> Design:
 def _transformer(options: TransformerOptions) -> Design:
     num_layers, width, num_heads = options.num_decoder_layers, options.hidden_size, options.num_heads
     encoder, decoder = range(options.num_encoder_layers), range(num_layers)
+    recurs = options.decoder_self == "ssru"
+    attentions: dict[Kind, tuple[str, ...]] = {
+        "cross": tuple(f"decoder.{layer}.cross" for layer in decoder),
+        "encoder": tuple(f"encoder.{layer}.self" for layer in encoder),
+        "decoder": tuple(f"decoder.{layer}.self" for layer in decoder),
+    }
+    if recurs:
+        del attentions["decoder"]
+    layers = f"{len(encoder)} + {num_layers} layers{' with SSRU' * recurs}"
     return Design(
-        description=f"{len(encoder)} + {num_layers} layers, width {width}, {num_heads} heads",
-        attentions={
-            "cross": tuple(f"decoder.{layer}.cross" for layer in decoder),
-            "encoder": tuple(f"encoder.{layer}.self" for layer in encoder),
-            "decoder": tuple(f"decoder.{layer}.self" for layer in decoder),
-        },
+        description=f"{layers}, width {width}, {num_heads} heads",
+        attentions=attentions,
         num_heads=num_heads,
         rows_sum_to_one=True,
-        parts=frozenset({"heads", "mask", "positions"}),
+        parts=frozenset({"heads", "positions"} if recurs else {"heads", "mask", "positions"}),
         max_positions=options.positions.max_positions if options.positions.kind == "learned" else None,
         embedding_option="hidden_size",
         states=("memory", f"decoder.{num_layers - 1}.cross.output", "readout"),

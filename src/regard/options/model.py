@@ -241,6 +241,9 @@ class TransformerOptions(Options):
     """Number of encoder layers."""
     num_decoder_layers: int = Field(3, ge=1, le=1000)
     """Number of decoder layers."""
+    decoder_self: Literal["attention", "ssru"] = Field("attention", exclude_if="attention".__eq__)
+    """How the decoder reads the words so far: self-attention, or SSRU, a simple recurrence (Kim et al. 2019)
+    as in the students of Bergamot."""
     norm: Literal["pre", "post"] = "pre"
     """Layer norm before each sub-layer (more stable), or after it as in the paper."""
     positions: PositionOptions = SinusoidalPositions()

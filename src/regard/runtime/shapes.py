@@ -45,10 +45,14 @@ def _transformer(options: TransformerOptions, source_vocab: int, target_vocab: i
         ("decoder", options.num_decoder_layers),
     ):
         for name in (f"{part}.{layer}" for layer in range(num_layers)):
-            yield f"{name}.own.W_QKV", (3 * size, size)
-            yield f"{name}.own.W_O", (size, size)
-            if options.biases:
-                yield from ((f"{name}.own.{bias}", (size,)) for bias in ("b_Q", "b_O"))
+            if part == "decoder" and options.decoder_self == "ssru":
+                yield f"{name}.own.W_CF", (2 * size, size)
+                yield f"{name}.own.b_F", (size,)
+            else:
+                yield f"{name}.own.W_QKV", (3 * size, size)
+                yield f"{name}.own.W_O", (size, size)
+                if options.biases:
+                    yield from ((f"{name}.own.{bias}", (size,)) for bias in ("b_Q", "b_O"))
             yield from _norm(f"{name}.own_sum.norm", size)
             if part == "decoder":
                 yield f"{name}.cross.W_Q", (size, size)

@@ -110,7 +110,7 @@ def _read(name: str, path: Path, search: BeamOptions) -> LiveModel:
     return facts(loaded, search), data
 
 
-_UNKNOWN = {"activation", "biases", "source_end"}
+_UNKNOWN = {"activation", "biases", "decoder_self", "source_end"}
 """Options that the engine in a page does not know; a model has them only if they are not as usual."""
 
 
