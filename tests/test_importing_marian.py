@@ -15,6 +15,7 @@ from regard import cli
 from regard.contract import Ragged, make_batch
 from regard.engines import NUMPY, Compute
 from regard.errors import ForeignModelError, RegardError
+from regard.fast.convert import unfit
 from regard.importing.folder import Folder
 from regard.importing.marian import _listed
 from regard.importing.run import import_model, read_model
@@ -48,10 +49,14 @@ def change(folder, arrays=None, **settings):
     np.savez(path, **{name: one for name, one in whole.items() if one is not None})
 
 
-@pytest.mark.parametrize("name", ["post", "pre"])
+@pytest.mark.parametrize("name", ["post", "pre", "ssru"])
 def test_an_imported_model_gives_the_scores_of_marian(name):
     model = read_model(GOLDEN / name)
-    assert (model.options.norm, model.options.tie) == (name, {"post": "target", "pre": "all"}[name])
+    assert (model.options.norm, model.options.tie) == (
+        ("pre", "all") if name == "pre" else ("post", "target")
+    )
+    assert (unfit(model.options) is not None) == (name == "ssru")
+    assert model.options.decoder_self == ("ssru" if name == "ssru" else "attention")
     assert not model.weights.get("target.weight", model.weights["source.weight"])[BOS].any()
     for one in json.loads((GOLDEN / name / "expected.json").read_text()):
         # Marian prints five decimals, and 1e-9 stands in its layer norm where ours has 1e-5.
@@ -212,7 +217,11 @@ def test_vocabularies_with_gaps_and_old_names_are_read(folder):
     ("settings", "why"),
     [
         ({"type": "char-s2s"}, "its type is 'char-s2s', which is none of transformer, amun, nematus, s2s"),
-        ({"transformer_decoder_autoreg": "rnn"}, "transformer-decoder-autoreg = 'rnn' is not supported"),
+        (
+            {"transformer_decoder_autoreg": "average-attention"},
+            "autoreg = 'average-attention' is not supported",
+        ),
+        ({"transformer_decoder_autoreg": "rnn", "dec_cell": "gru"}, "dec-cell = 'gru' is not supported"),
         ({"transformer_ffn_activation": "gelu"}, "activation = 'gelu' is none of relu, swish"),
         ({"transformer_preprocess": "n"}, "are not supported"),
         ({"transformer_heads": "3"}, "transformer-heads = 3"),

@@ -34,6 +34,10 @@ MODELS = {
         "--vocabs", "source.yml", "target.yml", "--type", "s2s", "--dim-rnn", "12", "--layer-normalization",
         "--tied-embeddings",
     ],
+    "ssru": [
+        "--vocabs", "source.yml", "target.yml", "--tied-embeddings", "--transformer-decoder-autoreg", "rnn",
+        "--dec-cell", "ssru", *TRANSFORMER,
+    ],
     "post": ["--vocabs", "source.yml", "target.yml", "--tied-embeddings", "--transformer-ffn-activation", "swish",
              *TRANSFORMER],
     "pre": [

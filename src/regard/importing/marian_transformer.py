@@ -23,7 +23,8 @@ _NUM_POSITIONS = 1024
 _ACTIVATIONS: dict[str, Any] = {"relu": "relu", "swish": "swish"}  # its gelu is another function
 _NORMS: dict[tuple[str, ...], Literal["pre", "post"]] = {("", "dan", ""): "post", ("n", "da", "n"): "pre"}
 _NEEDED: dict[str, tuple[str, ...]] = {
-    "transformer-decoder-autoreg": ("self-attention",),
+    "transformer-decoder-autoreg": ("self-attention", "rnn"),
+    "transformer-rnn-projection": ("false",),
     "transformer-ffn-depth": ("2",),
     "transformer-decoder-ffn-depth": ("0", "2"),
     "transformer-postprocess-emb": ("d", ""),
@@ -49,6 +50,9 @@ def read_transformer(
     heads, *depths = (file.whole(key)[0] for key in ("transformer-heads", "enc-depth", "dec-depth"))
     if size % 2 or size < 4 or heads < 1 or size % heads or not all(0 < one <= 1000 for one in depths):
         npz.refuse(f"dim-emb = {size}, transformer-heads = {heads}, depths {depths} are not possible")
+    recurs = file.word("transformer-decoder-autoreg", "self-attention") == "rnn"
+    if recurs:
+        file.refuse_unless({"dec-cell": ("ssru",), "layer-normalization": ("false",)})
     activation = file.word("transformer-ffn-activation", "swish")
     if activation not in _ACTIVATIONS:
         npz.refuse(f"transformer-ffn-activation = {activation!r:.40} is none of {', '.join(_ACTIVATIONS)}")
@@ -66,6 +70,7 @@ def read_transformer(
         num_heads=heads,
         num_encoder_layers=depths[0],
         num_decoder_layers=depths[1],
+        decoder_self="ssru" if recurs else "attention",
         norm=_NORMS[norms],
         positions=LearnedPositions(max_positions=_NUM_POSITIONS),
         activation=_ACTIVATIONS[activation],
@@ -75,7 +80,14 @@ def read_transformer(
     positions = other_sinusoids(0, _NUM_POSITIONS, size)
     weights = tables | {"source_positions": positions, "target_positions": positions.copy()}
     weights["b_o"] = target.biases(file.bias("decoder_ff_logit_out_b", len(target.pieces)))
-    return options, weights | dict(layer_weights(options, _Layers(file, size, inner), np.arange(size)))
+    layers = _Layers(file, size, inner, recurs)
+    if recurs:
+        for layer in range(depths[1]):
+            name = f"{layers.layer('decoder', layer)}_rnn"
+            new, forget = (layers.linear(name, part, size, size) for part in ("", "f"))
+            weights[f"decoder.{layer}.own.W_CF"] = np.concatenate([new.W, forget.W])
+            weights[f"decoder.{layer}.own.b_F"] = forget.b
+    return options, weights | dict(layer_weights(options, layers, np.arange(size)))
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,7 @@ class _Layers:
     file: MarianFile
     size: int
     inner: int
+    recurs: bool
 
     def linear(self, name: str, part: str, inputs: int, outputs: int) -> Linear:
         """Return a matrix, which they multiply from the right, and its bias."""
@@ -111,6 +124,8 @@ class _Layers:
         """Return a layer norm, before or after a sub-layer."""
         theirs = {"own": "self_Wo", "cross": "context_Wo", "feed_forward": "ffn_ffn"}[which]
         end = "" if self.file.word("transformer-preprocess", "") == "" else "_pre"
+        if which == "own" and side == "decoder" and self.recurs:
+            theirs = "rnn" if end else "rnn_ffn"
         return self._norm(f"{self.layer(side, layer)}_{theirs}", end)
 
     def last_norm(self, side: Side) -> Norm:
