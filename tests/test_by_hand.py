@@ -21,10 +21,12 @@ from regard.model.embed import sinusoids as torch_sinusoids  # noqa: E402
 from regard.model.engine import TorchEngine  # noqa: E402
 from regard.model.presets import PRESETS  # noqa: E402
 from regard.model.scorers import build_scorer  # noqa: E402
+from regard.options.model import RecurrentOptions, StepAttendStep  # noqa: E402
 from regard.options.parse import parse  # noqa: E402
 from regard.runtime import equations  # noqa: E402
 from regard.runtime.build import build_engine  # noqa: E402
 
+NEMATUS = RecurrentOptions(cell="gru-after", attention=StepAttendStep(), readout="tanh", tie="none")
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
 SWAP = [[0.0, 1.0], [1.0, 0.0]]
 
@@ -74,6 +76,25 @@ def test_a_gated_cell():
     z = [0.5, sigmoid(2)]
     r = [sigmoid(0 + 1), sigmoid(-1 - 2)]
     candidate = [tanh(0.3 + r[1] * -2), tanh(0.7 + r[0] * 1)]
+    np.testing.assert_allclose(
+        state, [(1 - z[0]) * 1 + z[0] * candidate[0], (1 - z[1]) * -2 + z[1] * candidate[1]]
+    )
+
+
+def test_a_gated_cell_that_resets_after_its_matrix():
+    gates = [0.0, 2.0, 0.0, -1.0, 0.3, 0.7]
+    zeros, b_U = [[0.0, 0.0], [0.0, 0.0]], [0.25, -0.5]
+    state = one_step(
+        "gru-after",
+        gates,
+        [1.0, -2.0],
+        W=np.zeros((6, 2)),
+        b=np.zeros(6),
+        U_0=zeros + IDENTITY + SWAP,
+        b_U=b_U,
+    )
+    z, r = [0.5, sigmoid(2)], [sigmoid(0 + 1), sigmoid(-1 - 2)]
+    candidate = [tanh(0.3 + r[0] * (-2 + 0.25)), tanh(0.7 + r[1] * (1 - 0.5))]
     np.testing.assert_allclose(
         state, [(1 - z[0]) * 1 + z[0] * candidate[0], (1 - z[1]) * -2 + z[1] * candidate[1]]
     )
@@ -315,6 +336,36 @@ def bahdanau_by_hand(w, source, target):
         yield plus(times(w["W_o"], larger_of_two(t)), w["b_o"]), [[alpha]]
 
 
+def reset_after(w, cell, x, s):
+    n = len(s)
+    g, u = plus(times(w[f"{cell}.W"], x), w[f"{cell}.b"]), times(w[f"{cell}.U.0"], s)
+    z, r = ([sigmoid(g[k] + u[k]) for k in range(at, at + n)] for at in (0, n))
+    candidate = [tanh(g[2 * n + k] + r[k] * (u[2 * n + k] + b)) for k, b in enumerate(w[f"{cell}.b_U"])]
+    return [(1 - z[k]) * s[k] + z[k] * candidate[k] for k in range(n)]
+
+
+def sennrich_by_hand(w, source, target):
+    embedded, h = [w["source.weight"][id] for id in source], [[] for _ in source]
+    for direction, order in (("rightward", range(len(h))), ("leftward", reversed(range(len(h))))):
+        s = [0.0, 0.0]
+        for i in order:
+            s = reset_after(w, f"encoder.layers.0.{direction}", embedded[i], s)
+            h[i] = h[i] + s
+    mean = [sum(column) / len(h) for column in zip(*h, strict=True)]
+    s = [tanh(v) for v in plus(times(w["decoder.W_s.0"], mean), w["decoder.b_s.0"])]
+    W_a, U_a, b_a, v_a = (w[f"decoder.attention.scorer.{name}"] for name in ("W_a", "U_a", "b_a", "v_a"))
+    for id in target:
+        y = w["target.weight"][id]
+        s = reset_after(w, "decoder.cells.0", y, s)
+        inner = [[tanh(e) for e in plus(times(W_a, s), times(U_a, m), b_a)] for m in h]
+        alpha = shares([sum(v * e for v, e in zip(v_a, one, strict=True)) for one in inner])
+        c = mixture(alpha, h)
+        s = reset_after(w, "decoder.second", c, s)
+        t = plus(times(w["readout.U_o"], s), times(w["readout.V_o"], y), times(w["readout.C_o"], c))
+        t = [tanh(v) for v in plus(t, w["readout.b_m"])]
+        yield plus(times(w["W_o"], t), w["b_o"]), [[alpha]]
+
+
 def backwards_by_hand(w, source):
     """Two layers of LSTM over the reversed source: the memories of the upper one, and all last states."""
     states, memories = [([0.0, 0.0], [0.0, 0.0])] * 2, []
@@ -431,12 +482,13 @@ def vaswani_by_hand(w, source, target):
         ("cho2014", cho_by_hand),
         ("bahdanau2015", bahdanau_by_hand),
         ("luong2015", luong_by_hand),
+        ("nematus", sennrich_by_hand),
         ("vaswani2017", vaswani_by_hand),
     ],
 )
 def test_each_paper_at_width_2(name, by_hand):
     sizes = {"hidden_size": 2, "embedding_size": 2, "feed_forward_size": 3, "num_heads": 2, "half_width": 1}
-    options = shrink(PRESETS[name], **sizes)
+    options = shrink((PRESETS | {"nematus": NEMATUS})[name], **sizes)
     model = build_model(options, VOCAB, VOCAB).double()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():

@@ -21,6 +21,7 @@ from regard.options.model import (
     LocationScorer,
     NoAttention,
     RecurrentOptions,
+    StepAttendStep,
     StepThenAttend,
     TransformerOptions,
 )
@@ -36,7 +37,9 @@ DESIGNS = {name: shrink(options) for name, options in PRESETS.items()} | {
             attention=StepThenAttend(scorer=ContentScorer(kind="dot"), window=LocalWindow(kind="local-m"))
         )
     ),
+    "two steps": shrink(RecurrentOptions(cell="gru-after", attention=StepAttendStep(), num_layers=2)),
     "one fixed vector": shrink(RecurrentOptions(attention=NoAttention(context="every"), num_layers=2)),
+    "ssru": shrink(TransformerOptions(decoder_self="ssru")),
     "learnt positions": shrink(
         TransformerOptions(positions=LearnedPositions(), num_encoder_layers=1, num_decoder_layers=2)
     ),
@@ -92,9 +95,7 @@ def test_a_word_has_a_vector_of_the_width_that_its_option_says(options):
 @EVERY
 def test_the_gates_are_all_that_the_cells_record(options):
     recorder, _ = recorded(options)
-    gates = (
-        r"(encoder\.\d+\.(right|left)ward|decoder\.\d+)\.(update|reset|candidate|input|forget|output|memory)"
-    )
+    gates = r"(encoder\.\d+\.(right|left)ward|decoder\.(\d+|second))\.(update|reset|candidate|input|forget|output|memory)"
     wanted = {name for name in recorder if re.fullmatch(gates, name)}
     matched = {
         pattern: {name for name in recorder if fnmatchcase(name, pattern)}

@@ -118,11 +118,14 @@ def test_every_recorded_quantity_is_listed():
 
     from regard.model.build import build_model, export_arrays
     from regard.model.presets import PRESETS
+    from regard.options.model import RecurrentOptions, StepAttendStep, TransformerOptions
     from regard.probes import Recorder
     from regard.runtime.build import build_engine
 
     recorder = Recorder()
-    for options in map(shrink, PRESETS.values()):
+    two_steps = RecurrentOptions(cell="gru-after", attention=StepAttendStep())
+    recurring = TransformerOptions(decoder_self="ssru")
+    for options in map(shrink, [*PRESETS.values(), two_steps, recurring]):
         arrays = export_arrays(build_model(options, VOCAB, VOCAB))
         build_engine(options, arrays).force(random_batch(1), recorder)
     recorded = {re.sub(r"\b\d\b", "{l}", re.sub("(right|left)ward", "{d}", name)) for name in recorder}

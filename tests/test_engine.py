@@ -201,7 +201,7 @@ def assert_traces_are_pythons(node, tracer, named, text, given, **search):
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-@pytest.mark.parametrize("name", [name for name in DESIGNS if name in PRESETS])
+@pytest.mark.parametrize("name", [name for name in DESIGNS if name in PRESETS or "StepAttendStep" in name])
 def test_every_design_computes_pythons_numbers(node, name, beam_size):
     tracer = tracer_of(name)
     named = node.saved(tracer, name, BeamOptions(beam_size=beam_size, extra_tokens=0))

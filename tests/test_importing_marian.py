@@ -15,6 +15,7 @@ from regard import cli
 from regard.contract import Ragged, make_batch
 from regard.engines import NUMPY, Compute
 from regard.errors import ForeignModelError, RegardError
+from regard.fast.convert import unfit
 from regard.importing.folder import Folder
 from regard.importing.marian import _listed
 from regard.importing.run import import_model, read_model
@@ -48,23 +49,99 @@ def change(folder, arrays=None, **settings):
     np.savez(path, **{name: one for name, one in whole.items() if one is not None})
 
 
-@pytest.mark.parametrize("name", ["post", "pre"])
+@pytest.mark.parametrize("name", ["post", "pre", "ssru"])
 def test_an_imported_model_gives_the_scores_of_marian(name):
     model = read_model(GOLDEN / name)
-    assert (model.options.norm, model.options.tie) == (name, {"post": "target", "pre": "all"}[name])
-    engine = build_engine(model.options, model.weights)
+    assert (model.options.norm, model.options.tie) == (
+        ("pre", "all") if name == "pre" else ("post", "target")
+    )
+    assert (unfit(model.options) is not None) == (name == "ssru")
+    assert model.options.decoder_self == ("ssru" if name == "ssru" else "attention")
     assert not model.weights.get("target.weight", model.weights["source.weight"])[BOS].any()
     for one in json.loads((GOLDEN / name / "expected.json").read_text()):
-        read, said = (
-            tokenizer.encode_batch([one[side]])
-            for side, tokenizer in (("source", model.tokenizers.source), ("target", model.tokenizers.target))
-        )
-        forced = engine.force(make_batch(Ragged.of(read), Ragged.of(said), np.arange(1)))
-        logits_TV = forced.logits_BTV[0].astype(float)
-        log_probs = logits_TV - np.log(np.exp(logits_TV).sum(axis=1, keepdims=True))
-        ours = [log_probs[step, id] for step, id in enumerate([*said[0].tolist(), EOS])]
         # Marian prints five decimals, and 1e-9 stands in its layer norm where ours has 1e-5.
-        np.testing.assert_allclose(ours, one["scores"], atol=1e-4)
+        np.testing.assert_allclose(word_scores(model, one), one["scores"], atol=1e-4)
+
+
+def word_scores(model, one):
+    """The log-probabilities of the words of a pair of texts."""
+    (read,), (said,) = (
+        tokenizer.encode_batch([one[side]])
+        for side, tokenizer in (("source", model.tokenizers.source), ("target", model.tokenizers.target))
+    )
+    engine = build_engine(model.options, model.weights)
+    forced = engine.force(make_batch(Ragged.of([read]), Ragged.of([said]), np.arange(1)))
+    logits_TV = forced.logits_BTV[0].astype(float)
+    log_probs = logits_TV - np.log(np.exp(logits_TV).sum(axis=1, keepdims=True))
+    return [log_probs[step, id] for step, id in enumerate([*said.tolist(), EOS])]
+
+
+@pytest.mark.parametrize(("name", "tie"), [("amun", "none"), ("s2s", "target")])
+def test_a_recurrent_model_gives_the_scores_of_marian(name, tie):
+    model = read_model(GOLDEN / name)
+    options = model.options
+    assert (options.tie, options.layer_norm, options.attention.kind) == (
+        tie,
+        name == "s2s",
+        "step-attend-step",
+    )
+    for one in json.loads((GOLDEN / name / "expected.json").read_text()):
+        np.testing.assert_allclose(word_scores(model, one), one["scores"], atol=1e-5)
+
+
+def test_a_model_of_nematus_itself_is_imported(tmp_path):
+    shutil.copytree(GOLDEN / "amun", tmp_path / "amun")
+    path, whole = tmp_path / "amun" / "model.npz", read_model(GOLDEN / "amun")
+    with np.load(path) as file:
+        arrays = {
+            name: one[0] if one.shape[0] == 1 else one for name, one in file.items() if name != SETTINGS
+        }
+    arrays["ff_logit_W"] = arrays.pop("decoder_ff_logit_l2_Wt").T
+    np.savez(path, **arrays)
+    model = read_model(path)
+    assert model.options == whole.options and model.weights.keys() == whole.weights.keys()
+    assert all(np.array_equal(one, whole.weights[name]) for name, one in model.weights.items())
+    for name, why in (
+        ("encoder_W_lns", "of gru-nematus is not supported"),
+        ("decoder_U_nl_drt_1", "has more than two transitions in a step"),
+    ):
+        np.savez(path, **arrays, **{name: np.ones(3)})
+        with pytest.raises(ForeignModelError, match=why):
+            read_model(path)
+
+
+def test_a_recurrent_model_translates_shows_and_aligns(tmp_path, capsys):
+    out = tmp_path / "out.regard"
+    for side, language in (("source", "le chat dort\n"), ("target", "the cat sleeps\n")):
+        (tmp_path / side).write_text(language)
+    pairs = [str(tmp_path / side) for side in ("source", "target")]
+    assert cli.run(["import", str(GOLDEN / "amun"), "--out", str(out), "--pairs", *pairs]) == 0
+    assert "1 layer of gru-after 12, additive attention, step-attend-step" in capsys.readouterr().out
+    assert cli.run(["translate", str(out), "le chat dort"]) == 0
+    said = capsys.readouterr().out.strip()
+    assert cli.run(["show", str(out), "le chat dort", "--step", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert said.split()[0] in shown and "second step, with the context" in shown
+    assert cli.run(["align", str(out), *pairs]) == 0
+    assert "-" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"enc_cell": "lstm"}, "enc-cell = 'lstm' is not supported"),
+        ({"dec_depth": "2"}, "dec-depth = '2' is not supported"),
+        ({"dim_rnn": "16"}, r"has shape \(8, 24\) and should have \(8, 32\)"),
+        ({"layer_normalization": "true", "dec_cell": "gru-nematus"}, "of gru-nematus is not supported"),
+        ({"layer_normalization": "true"}, "has no 'encoder_gamma1'"),
+    ],
+)
+def test_what_cannot_be_imported_of_a_recurrent_model_is_named(tmp_path, settings, why):
+    shutil.copytree(GOLDEN / "amun", tmp_path / "amun")
+    change(tmp_path / "amun", **settings)
+    with pytest.raises(ForeignModelError, match=why) as caught:
+        read_model(tmp_path / "amun")
+    assert str(tmp_path / "amun" / "model.npz") in str(caught.value) and "\n" not in str(caught.value)
 
 
 def test_both_engines_translate_alike(tmp_path):
@@ -139,8 +216,12 @@ def test_vocabularies_with_gaps_and_old_names_are_read(folder):
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        ({"type": "amun"}, "its type is 'amun' and only 'transformer'"),
-        ({"transformer_decoder_autoreg": "rnn"}, "transformer-decoder-autoreg = 'rnn' is not supported"),
+        ({"type": "char-s2s"}, "its type is 'char-s2s', which is none of transformer, amun, nematus, s2s"),
+        (
+            {"transformer_decoder_autoreg": "average-attention"},
+            "autoreg = 'average-attention' is not supported",
+        ),
+        ({"transformer_decoder_autoreg": "rnn", "dec_cell": "gru"}, "dec-cell = 'gru' is not supported"),
         ({"transformer_ffn_activation": "gelu"}, "activation = 'gelu' is none of relu, swish"),
         ({"transformer_preprocess": "n"}, "are not supported"),
         ({"transformer_heads": "3"}, "transformer-heads = 3"),

@@ -17,12 +17,15 @@ from regard.options.model import (  # noqa: E402
     AttendThenStep,
     NoAttention,
     RecurrentOptions,
+    StepAttendStep,
     StepThenAttend,
     TransformerOptions,
 )
 from regard.runtime.build import build_engine  # noqa: E402
 
-LOOKS = [*all_of(AttendThenStep), *all_of(StepThenAttend), *all_of(NoAttention)]
+LOOKS = [
+    look for kind in (AttendThenStep, StepThenAttend, StepAttendStep, NoAttention) for look in all_of(kind)
+]
 
 
 def batch_for(options, seed=0):
@@ -52,7 +55,7 @@ def builds_trains_and_translates(options):
 
 
 def test_there_are_eighteen_looks_in_each_order_and_two_designs_without():
-    assert len(LOOKS) == 18 + 2 * 18 + 2
+    assert len(LOOKS) == 18 + 2 * 18 + 18 + 2
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=str)
@@ -64,7 +67,7 @@ def test_every_score_works_in_every_window_and_order(look):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reading", ["forward", "reversed", "both"])
-@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
+@pytest.mark.parametrize("cell", ["rnn", "gru", "gru-after", "lstm"])
 def test_every_score_works_with_every_cell_and_reading(cell, reading):
     for look in LOOKS:
         options = RecurrentOptions(

@@ -41,7 +41,12 @@ from regard.model.noise import Noise  # noqa: E402
 from regard.model.presets import PRESETS  # noqa: E402
 from regard.model.rnn import RecurrentModel, gold_probability  # noqa: E402
 from regard.model.transformer import TransformerModel  # noqa: E402
-from regard.options.model import FeatureSource, RecurrentOptions, TransformerOptions  # noqa: E402
+from regard.options.model import (  # noqa: E402
+    FeatureSource,
+    RecurrentOptions,
+    StepAttendStep,
+    TransformerOptions,
+)
 from regard.options.parse import parse  # noqa: E402
 from regard.options.text import WordOptions  # noqa: E402
 from regard.probes import (  # noqa: E402
@@ -59,6 +64,10 @@ from regard.vocabulary import BOS, NUM_RESERVED, PAD  # noqa: E402
 
 # Made small, regard-base is regard-small.
 SMALL = {name: shrink(options) for name, options in PRESETS.items() if name not in SAME_BUT_FOR_SIZE}
+SMALL["nematus"] = shrink(
+    RecurrentOptions(cell="gru-after", attention=StepAttendStep(), readout="tanh", layer_norm=True)
+)
+SMALL["ssru"] = shrink(TransformerOptions(decoder_self="ssru", norm="post"))
 EVERY = pytest.mark.parametrize("options", SMALL.values(), ids=SMALL)
 
 

@@ -217,11 +217,15 @@ def test_every_step_has_its_formula_with_the_right_query(name):
     assert all(f"card.{card.key}" in korean and "{s}" not in card.formula for card in shown)
     attention = made.model.options.get("attention", {"kind": "none"})
     if attention["kind"] != "none":
-        query = "s_{t-1}" if attention["kind"] == "attend-then-step" else "s_t"
-        assert shown[0].formula.count(query) == 1
+        symbols = {"attend-then-step": "s_{t-1}", "step-attend-step": "s'_t"}
+        query, scored = (
+            symbols.get(attention["kind"], "s_t"),
+            next(one for one in shown if one.key == "score"),
+        )
+        assert scored.formula.count(query) == 1
         if attention["scorer"]["kind"] == "location":
-            assert shown[0].formula == f"e_i = (W_a {query})_i, whatever stands at i"
-            assert f"formula.{shown[0].formula.replace('1', '#')}" in korean
+            assert scored.formula == f"e_i = (W_a {query})_i, whatever stands at i"
+            assert f"formula.{scored.formula.replace('1', '#')}" in korean
 
 
 def test_every_warning_is_known_to_the_page():

@@ -21,6 +21,7 @@ from regard.options.model import (
     LocationScorer,
     NoAttention,
     RecurrentOptions,
+    StepAttendStep,
     StepThenAttend,
     TransformerOptions,
 )
@@ -67,6 +68,19 @@ DESIGNS |= {
     )
     for number, (order, scorer, window) in enumerate(_LOOKS)
 }
+DESIGNS |= {
+    f"StepAttendStep-{scorer}-{cell}": shrink(
+        RecurrentOptions(
+            cell=cell,
+            num_layers=1 + (cell == "lstm"),
+            attention=StepAttendStep(scorer=ContentScorer(kind=scorer)),
+            readout="tanh",
+            layer_norm=cell == "gru-after",
+        )
+    )
+    for scorer, cell in (("additive", "gru-after"), ("dot", "lstm"))
+}
+DESIGNS["transformer-ssru"] = shrink(TransformerOptions(decoder_self="ssru", norm="post"))
 DESIGNS |= {
     f"none-{context}-{cell}": shrink(RecurrentOptions(cell=cell, attention=NoAttention(context=context)))
     for context, cell in (("start", "gru"), ("every", "lstm"), ("start", "rnn"))

@@ -6,7 +6,7 @@ and the engines (`model/`, `runtime/`, `fast/` and the page's own) ask which fam
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from regard.alignment.reading import Reading
@@ -126,16 +126,21 @@ def design(options: RecurrentOptions | TransformerOptions) -> Design:
 def _transformer(options: TransformerOptions) -> Design:
     num_layers, width, num_heads = options.num_decoder_layers, options.hidden_size, options.num_heads
     encoder, decoder = range(options.num_encoder_layers), range(num_layers)
+    recurs = options.decoder_self == "ssru"
+    attentions: dict[Kind, tuple[str, ...]] = {
+        "cross": tuple(f"decoder.{layer}.cross" for layer in decoder),
+        "encoder": tuple(f"encoder.{layer}.self" for layer in encoder),
+        "decoder": tuple(f"decoder.{layer}.self" for layer in decoder),
+    }
+    if recurs:
+        del attentions["decoder"]
+    layers = f"{len(encoder)} + {num_layers} layers{' with SSRU' * recurs}"
     return Design(
-        description=f"{len(encoder)} + {num_layers} layers, width {width}, {num_heads} heads",
-        attentions={
-            "cross": tuple(f"decoder.{layer}.cross" for layer in decoder),
-            "encoder": tuple(f"encoder.{layer}.self" for layer in encoder),
-            "decoder": tuple(f"decoder.{layer}.self" for layer in decoder),
-        },
+        description=f"{layers}, width {width}, {num_heads} heads",
+        attentions=attentions,
         num_heads=num_heads,
         rows_sum_to_one=True,
-        parts=frozenset({"heads", "mask", "positions"}),
+        parts=frozenset({"heads", "positions"} if recurs else {"heads", "mask", "positions"}),
         max_positions=options.positions.max_positions if options.positions.kind == "learned" else None,
         embedding_option="hidden_size",
         states=("memory", f"decoder.{num_layers - 1}.cross.output", "readout"),
@@ -187,11 +192,13 @@ _WINDOWS = {
 }
 _CELLS = {
     "gru": "s_t = (1 - z) s_{t-1} + z s~",
+    "gru-after": "s_t = (1 - z) s_{t-1} + z s~",
     "lstm": "c_t = f c_{t-1} + i g, s_t = o tanh(c_t)",
     "rnn": "s_t = tanh(W x + U s_{t-1})",
 }
 _GATES = {
     "gru": {"z": "update", "r": "reset", "s~": "candidate"},
+    "gru-after": {"z": "update", "r": "reset", "s~": "candidate"},
     "lstm": {"i": "input", "f": "forget", "o": "output", "g": "candidate", "c_t": "memory"},
     "rnn": {},
 }
@@ -233,14 +240,17 @@ def _recurrent(options: RecurrentOptions) -> Design:
     )
 
 
+def _gates(cell: str, name: str) -> tuple[Show, ...]:
+    """Return the gates of a cell of the decoder."""
+    gates = _GATES[cell].items()
+    return tuple(Show(symbol, "vector", f"{name}.{gate}", optional=True) for symbol, gate in gates)
+
+
 def _recurrent_cards(cell: str, last: int, attention: AttentionOptions) -> tuple[Card, ...]:
-    """Return Bahdanau's four steps, Luong's six, or those of a model with one fixed vector."""
+    """Return Bahdanau's four steps, Luong's six, Nematus's five, or those with one fixed vector."""
     state = Show("s_t", "vector", f"decoder.{last}.state")
-    gates = (
-        Show(symbol, "vector", f"decoder.{last}.{gate}", optional=True)
-        for symbol, gate in _GATES[cell].items()
-    )
-    step = (Show("e(y_{t-1})", "vector", "target.embedded"), *gates, state)
+    read = Show("e(y_{t-1})", "vector", "target.embedded")
+    step = (read, *_gates(cell, f"decoder.{last}"), state)
     word = (Show("p", "candidates"),)
     says = Card("says", None, "the next word", "p = softmax(W_o readout)", word)
     if attention.kind == "none":
@@ -254,7 +264,7 @@ def _recurrent_cards(cell: str, last: int, attention: AttentionOptions) -> tuple
             Card("cell", 2, "step", _CELLS[cell], step),
             says,
         )
-    symbol = "s_{t-1}" if attention.kind == "attend-then-step" else "s_t"
+    symbol = {"attend-then-step": "s_{t-1}", "step-attend-step": "s'_t"}.get(attention.kind, "s_t")
     query, context = Show(symbol, "vector", "attention.query"), Show("c_t", "vector", "attention.context")
     formula, window = _SCORES[attention.scorer.kind].format(s=symbol), _WINDOWS[attention.window.kind]
     scored = (query, Show("h_i", "vectors", "memory"), Show("e_i", "scores"))
@@ -267,6 +277,23 @@ def _recurrent_cards(cell: str, last: int, attention: AttentionOptions) -> tuple
         entered = f"{_CELLS[cell]}, x = [e(y_{{t-1}}); c_t]"
         title = "step, with the context beside the last word"
         return (*looks, Card("cell_with_context", 4, title, entered, step), says)
+    if attention.kind == "step-attend-step":
+        first = _CELLS[cell].replace("s_t", "s'_t").replace("c_t", "c'_t")
+        second = _CELLS[cell].replace("s_{t-1}", "s'_t").replace("c_{t-1}", "c'_t")
+        shown = (read, *_gates(cell, "decoder.0"), query)
+        moved = (replace(card, number=number) for number, card in enumerate(looks, 2))
+        return (
+            Card("first_step", 1, "step, with the last word", f"{first}, x = e(y_{{t-1}})", shown),
+            *moved,
+            Card(
+                "second_step",
+                5,
+                "second step, with the context",
+                f"{second}, x = c_t",
+                (*_gates(cell, "decoder.second"), state),
+            ),
+            says,
+        )
     attentional = (Show("s~_t", "vector", "attentional"),)
     return (
         *looks,

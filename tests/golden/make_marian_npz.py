@@ -1,12 +1,13 @@
-"""Makes `marian-npz/`: two small Transformers trained by Marian, and the scores it gives to words.
+"""Makes models of `marian-npz/`: small models trained by Marian, and the scores it gives to words.
 
-Run in an environment with pymarian 1.12.42: python tests/golden/make_marian_npz.py
+Run in an environment with pymarian 1.12.42: python tests/golden/make_marian_npz.py NAME...
 """
 
 import json
 import random
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -20,26 +21,40 @@ SUBJECTS = [
 VERBS = [("dort", "sleeps"), ("mange \"tout\"", "eats \"all\""), ("voit : é", "sees # null"), ("'ici' - ?", "~ 'here' 1")]  # fmt: skip
 KEPT = ("model.npz", "model.npz.decoder.yml", "source.yml", "target.yml", "vocab.spm")
 BOTH = [
-    "train", "--type", "transformer", "--dim-emb", "8", "--transformer-heads", "2", "--transformer-dim-ffn", "12",
-    "--enc-depth", "1", "--dec-depth", "2", "--mini-batch", "16", "--after-batches", "60", "--learn-rate", "0.02",
+    "train", "--dim-emb", "8", "--mini-batch", "16", "--after-batches", "60", "--learn-rate", "0.02",
     "--cpu-threads", "1", "--workspace", "100", "--seed", "3", "--quiet",
 ]  # fmt: skip
+TRANSFORMER = [
+    "--type", "transformer", "--transformer-heads", "2", "--transformer-dim-ffn", "12", "--enc-depth", "1",
+    "--dec-depth", "2",
+]  # fmt: skip
 MODELS = {
-    "post": ["--vocabs", "source.yml", "target.yml", "--tied-embeddings", "--transformer-ffn-activation", "swish"],
+    "amun": ["--vocabs", "source.yml", "target.yml", "--type", "amun", "--dim-rnn", "12"],
+    "s2s": [
+        "--vocabs", "source.yml", "target.yml", "--type", "s2s", "--dim-rnn", "12", "--layer-normalization",
+        "--tied-embeddings",
+    ],
+    "ssru": [
+        "--vocabs", "source.yml", "target.yml", "--tied-embeddings", "--transformer-decoder-autoreg", "rnn",
+        "--dec-cell", "ssru", *TRANSFORMER,
+    ],
+    "post": ["--vocabs", "source.yml", "target.yml", "--tied-embeddings", "--transformer-ffn-activation", "swish",
+             *TRANSFORMER],
     "pre": [
         "--vocabs", "vocab.spm", "vocab.spm", "--dim-vocabs", "50", "50", "--tied-embeddings-all",
         "--sentencepiece-options=--normalization_rule_name=identity --hard_vocab_limit=false",
         "--transformer-ffn-activation", "relu", "--transformer-preprocess", "n", "--transformer-postprocess", "da",
-        "--transformer-postprocess-top", "n",
+        "--transformer-postprocess-top", "n", *TRANSFORMER,
     ],
 }  # fmt: skip
 
 
-def main():
+def main(names):
     choose = random.Random(1)
     pairs = [(*choose.choice(SUBJECTS), *choose.choice(VERBS), *choose.choice(SUBJECTS)) for _ in range(300)]
     pairs = [(" ".join(one[::2]), " ".join(one[1::2])) for one in pairs]
-    for name, options in MODELS.items():
+    for name in names:
+        options = MODELS[name]
         with tempfile.TemporaryDirectory() as folder:
             write(folder, pairs)
             files = ["--train-sets", "text.fr", "text.en", "--model", "model.npz"]
@@ -78,4 +93,4 @@ def write(folder, pairs):
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -87,7 +87,9 @@ def run(options: argparse.Namespace) -> None:
         print(
             f"multilingual: {', '.join(source.languages)}; choose one with --to, or begin texts with >>code<<"
         )
-    if model.reading is None:
+    if design(model.options).size("cross") == (1, 1):
+        print("word alignment: the weights of its attention")
+    elif model.reading is None:
         print("word alignment: mean of the last layer but one; --pairs or --text chooses a head")
     else:
         print(f"word alignment: chosen from {imported.num_pairs:,} pairs; `regard info` says which head")

@@ -43,6 +43,8 @@ def unfit(options: ModelOptions) -> str | None:
     """Return why CTranslate2 cannot run such a model, None if it can."""
     if not isinstance(options, TransformerOptions):
         return "CTranslate2 has no recurrent models"
+    if options.decoder_self == "ssru":
+        return "CTranslate2 has no decoders with SSRU"
     return None if options.source.kind == "tokens" else "CTranslate2 reads no feature vectors"
 
 

@@ -81,10 +81,11 @@ def layer_weights(options: TransformerOptions, layers: Layers, order_H: Ids) -> 
     for side, depth in depths:
         for layer in range(depth):
             name = f"{side}.{layer}"
-            own = layers.attention(side, layer, "own")
-            matrices = [one.W.take(order_H, axis=1) for one in (own.q, own.k, own.v)]
-            yield f"{name}.own.W_QKV", np.concatenate(matrices)
-            yield from _ends(f"{name}.own", own, order_H)
+            if side == "encoder" or options.decoder_self == "attention":
+                own = layers.attention(side, layer, "own")
+                matrices = [one.W.take(order_H, axis=1) for one in (own.q, own.k, own.v)]
+                yield f"{name}.own.W_QKV", np.concatenate(matrices)
+                yield from _ends(f"{name}.own", own, order_H)
             yield from _norm(f"{name}.own_sum.norm", layers.norm(side, layer, "own"), order_H)
             if side == "decoder":
                 cross = layers.attention(side, layer, "cross")

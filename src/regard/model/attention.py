@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from regard.contract import Probe
 from regard.model.scorers import build_scorer
-from regard.options.model import AttendThenStep, StepThenAttend
+from regard.options.model import AttendThenStep, StepAttendStep, StepThenAttend
 
 
 class Attended(NamedTuple):
@@ -38,9 +38,16 @@ class Memories:
 class Attention(nn.Module):
     """One look at the memories with a query: any scorer, through any window."""
 
-    def __init__(self, options: AttendThenStep | StepThenAttend, query_size: int, memory_size: int) -> None:
+    def __init__(
+        self,
+        options: AttendThenStep | StepThenAttend | StepAttendStep,
+        query_size: int,
+        memory_size: int,
+        layer_norm: bool = False,
+    ) -> None:
         super().__init__()
-        self.scorer = build_scorer(options.scorer, query_size, memory_size)
+        inner = (memory_size, layer_norm) if options.kind == "step-attend-step" else (query_size, False)
+        self.scorer = build_scorer(options.scorer, query_size, memory_size, *inner)
         self.max_positions = options.scorer.max_positions if options.scorer.kind == "location" else None
         self.half_width = options.window.half_width if options.window.kind != "global" else None
         self.place = PredictedPlace(query_size) if options.window.kind == "local-p" else None

@@ -15,7 +15,7 @@ from regard.model.cells import Cell, LongShortTermCell
 from regard.model.embed import Embedding
 from regard.model.rnn import Decoder, RecurrentModel
 from regard.model.scorers import AdditiveScorer
-from regard.model.transformer import CrossAttention, SelfAttention, TransformerModel
+from regard.model.transformer import CrossAttention, Recurrence, SelfAttention, TransformerModel
 from regard.options.model import InitOptions, RecurrentOptions, TransformerOptions
 
 Model = RecurrentModel | TransformerModel
@@ -153,6 +153,6 @@ def _blocks(module: nn.Module, name: str, parameter: Tensor) -> Iterator[Tensor]
         num_blocks = module.cells[0].num_gates
     if isinstance(module, SelfAttention) and name == "W_QKV":
         num_blocks = 3
-    if isinstance(module, CrossAttention) and name == "W_KV":
+    if isinstance(module, (CrossAttention, Recurrence)) and name in ("W_KV", "W_CF"):
         num_blocks = 2
     yield from parameter.chunk(num_blocks)

@@ -133,6 +133,32 @@ class GatedCell(Cell):
         return state_BX + update_BH * (candidate_BH - state_BX)
 
 
+class LateGatedCell(Cell):
+    """A gated cell that resets after the product, one for all gates, as in Marian, cuDNN and PyTorch."""
+
+    num_gates = 3
+    recurrent_blocks = (3,)
+
+    def __init__(self, input_size: int, hidden_size: int, layer_norm: bool) -> None:
+        super().__init__(input_size, hidden_size, layer_norm)
+        self.b_U = None if layer_norm else nn.Parameter(torch.zeros(hidden_size))
+
+    def forward(
+        self, gates_BG: Tensor, state_BX: Tensor, recurrent: Recurrent, probe: Probe, name: str
+    ) -> Tensor:
+        """Return the next state: s_t = (1 - z) s_{t-1} + z tanh(W x + b + r (U s_{t-1} + b_U))."""
+        size = self.hidden_size
+        input_BG = self._input(gates_BG)
+        state_BG = self._product(0, _masked(state_BX, recurrent), recurrent)
+        gates_BG = torch.sigmoid(input_BG[:, : 2 * size] + state_BG[:, : 2 * size])
+        update_BH = probe(f"{name}.update", gates_BG[:, :size])
+        reset_BH = probe(f"{name}.reset", gates_BG[:, size:])
+        last_BH = state_BG[:, 2 * size :] if self.b_U is None else state_BG[:, 2 * size :] + self.b_U
+        candidate_BH = torch.tanh(input_BG[:, 2 * size :] + reset_BH * last_BH)
+        candidate_BH = probe(f"{name}.candidate", candidate_BH)
+        return state_BX + update_BH * (candidate_BH - state_BX)
+
+
 class LongShortTermCell(Cell):
     """Long short-term memory without peepholes (Zaremba et al. 2014); gates in the order i, f, o, g."""
 
@@ -161,7 +187,12 @@ class LongShortTermCell(Cell):
         return torch.cat([output_BH * torch.tanh(seen_BH), memory_BH], dim=-1)
 
 
-CELLS: dict[str, type[Cell]] = {"rnn": PlainCell, "gru": GatedCell, "lstm": LongShortTermCell}
+CELLS: dict[str, type[Cell]] = {
+    "rnn": PlainCell,
+    "gru": GatedCell,
+    "gru-after": LateGatedCell,
+    "lstm": LongShortTermCell,
+}
 
 
 def _masked(state_BH: Tensor, recurrent: Recurrent) -> Tensor:

@@ -18,6 +18,7 @@ from regard.model.cells import CELLS, Cell, Recurrent
 from regard.model.embed import Embedding, build_source
 from regard.model.noise import Noise, dropout
 from regard.model.output import Said
+from regard.model.readout import Readout
 from regard.options.model import RecurrentOptions, TeacherOptions
 from regard.vocabulary import PAD
 
@@ -70,6 +71,7 @@ class Constants:
     """What is drawn once for all steps of a batch."""
 
     recurrent: tuple[Recurrent, ...]
+    """For each layer, and at the end for the second cell of the first layer, if it has one."""
     between: tuple[Tensor | None, ...]
     """For each layer the dropout mask of its input, if one mask serves all steps."""
 
@@ -121,30 +123,37 @@ class Decoder(nn.Module):
     def __init__(self, options: RecurrentOptions, memory_size: int) -> None:
         super().__init__()
         self.options = options
-        attention, size = options.attention, options.hidden_size
+        attention, size, num_layers = options.attention, options.hidden_size, options.num_layers
+        twice = attention.kind == "step-attend-step"
         self.attends_first = attention.kind == "attend-then-step"
         self.feeds = attention.kind == "step-then-attend" and attention.input_feeding
         self.summarises = attention.kind == "none" and attention.context == "every"
         self.resets_late = self.summarises and options.cell == "gru"
         cells = nn.ModuleList(
-            _build_cell(options, size if layer else options.embedding_size)
-            for layer in range(options.num_layers)
+            _build_cell(options, size if layer else options.embedding_size) for layer in range(num_layers)
         )
         self.cells: Sequence[Cell] = cells  # type: ignore[assignment]
+        self.second = _build_cell(options, memory_size) if twice else None
         num_gates = CELLS[options.cell].num_gates
         extra_size = memory_size if self.attends_first else size if self.feeds or self.summarises else None
         self.C = None if extra_size is None else nn.Parameter(torch.empty(num_gates * size, extra_size))
         self.attention = None
         if attention.kind != "none":
-            self.attention = Attention(attention, size, memory_size)
+            self.attention = Attention(attention, size, memory_size, options.layer_norm)
         self.W_c = None
         if attention.kind == "step-then-attend":
             self.W_c = nn.Parameter(torch.empty(size, memory_size + size))
         self.V = nn.Parameter(torch.empty(size, memory_size)) if self.summarises else None
         self.W_s = None
-        if options.reading == "both" or self.summarises:
-            seen_size = size if attention.kind != "none" or self.summarises else memory_size
-            self.W_s = nn.ParameterList(torch.empty(size, seen_size) for _ in range(options.num_layers))
+        if options.reading == "both" or self.summarises or twice:
+            sees_all = twice or (attention.kind == "none" and not self.summarises)
+            seen_size = memory_size if sees_all else size
+            self.W_s = nn.ParameterList(torch.empty(size, seen_size) for _ in range(num_layers))
+        self.b_s = self.norms_of_start = None
+        if twice and options.layer_norm:
+            self.norms_of_start = nn.ModuleList(nn.LayerNorm(size) for _ in range(num_layers))
+        elif twice:
+            self.b_s = nn.ParameterList(torch.zeros(size) for _ in range(num_layers))
         self.context_size = memory_size if self.attention is not None else size if self.summarises else None
 
     def start(self, encoded: Encoded, real_BS: Tensor, probe: Probe) -> DecoderState:
@@ -163,7 +172,14 @@ class Decoder(nn.Module):
                 seen_BH = final_BX[:, :size] if self.attention is not None else encoded.ends[index]
                 if summary_BH is not None:
                     seen_BH = summary_BH
-                hidden_BH = torch.tanh(functional.linear(seen_BH, self.W_s[index]))
+                if self.second is not None:  # Sennrich et al. 2017: s_0 = tanh(W_s mean(h) + b_s)
+                    real_BS1 = real_BS[:, :, None]
+                    seen_BH = (encoded.memory_BSH * real_BS1).sum(1) / real_BS1.sum(1).clamp(min=1)
+                bias = None if self.b_s is None else self.b_s[index]
+                sums_BH = functional.linear(seen_BH, self.W_s[index], bias)
+                if self.norms_of_start is not None:
+                    sums_BH = self.norms_of_start[index](sums_BH)
+                hidden_BH = torch.tanh(sums_BH)
                 state_BX = torch.cat([hidden_BH, final_BX[:, size:]], dim=-1)
             layers.append(probe(f"decoder.{index}.start", state_BX))
         memories = None
@@ -175,7 +191,8 @@ class Decoder(nn.Module):
     def constants(self, noise: Noise | None, num_rows: int) -> Constants:
         """Return what stays the same through all steps of a batch."""
         options = self.options
-        recurrent = tuple(_constant(cell, options, noise, num_rows) for cell in self.cells)
+        cells = self.cells if self.second is None else [*self.cells, self.second]
+        recurrent = tuple(_constant(cell, options, noise, num_rows) for cell in cells)
         between: list[Tensor | None] = [None] * options.num_layers
         if noise is not None and options.variational and options.dropout:
             for layer in range(1, options.num_layers):
@@ -222,6 +239,10 @@ class Decoder(nn.Module):
             name = f"decoder.{index}"
             extra = () if index else late
             state_RX = cell(gates_RG, state.layers[index], constants.recurrent[index], probe, name, *extra)
+            if self.second is not None and not index:
+                attended = self._attend(cell.hidden(state_RX), state, probe)
+                gates_RG = self.second.project(attended[0])
+                state_RX = self.second(gates_RG, state_RX, constants.recurrent[-1], probe, "decoder.second")
             layers.append(probe(f"{name}.state", state_RX))
             top_RH = cell.hidden(layers[-1])
             if self.options.residual and index:
@@ -259,43 +280,6 @@ class Decoder(nn.Module):
         assert self.W_c is not None
         both = torch.cat([context, top], dim=-1)
         return probe("attentional", torch.tanh(functional.linear(both, self.W_c)))
-
-
-class Readout(nn.Module):
-    """From what a step gives to the vector that meets the output matrix."""
-
-    def __init__(self, options: RecurrentOptions, context_size: int | None) -> None:
-        super().__init__()
-        size, embedding_size = options.hidden_size, options.embedding_size
-        self.maxout = options.readout == "maxout"
-        tied = options.tie in ("target", "all")
-        width = size
-        if self.maxout:
-            width = embedding_size if tied else size // 2
-            self.U_o = nn.Parameter(torch.empty(2 * width, size))
-            self.V_o = nn.Parameter(torch.empty(2 * width, embedding_size))
-            self.C_o = None if context_size is None else nn.Parameter(torch.empty(2 * width, context_size))
-            self.b_m = nn.Parameter(torch.zeros(2 * width))
-        self.P_o = None
-        if options.tie == "factored" or (tied and width != embedding_size):
-            self.P_o = nn.Parameter(torch.empty(embedding_size, width))
-            width = embedding_size
-        self.width = width
-
-    def forward(self, top: Tensor, embedded: Tensor, context: Tensor | None, probe: Probe) -> Tensor:
-        """Return the readout of one step or of all.
-
-        Bahdanau et al. 2015, A.2.2: the larger of each two of U_o s + V_o e(y) + C_o c. The appendix prints
-        s_{t-1} there, but equation 4 and Cho et al. 2014 have s_t, which is what we take.
-        """
-        if self.maxout:
-            sums = functional.linear(top, self.U_o, self.b_m) + functional.linear(embedded, self.V_o)
-            if self.C_o is not None and context is not None:
-                sums = sums + functional.linear(context, self.C_o)
-            top = sums.unflatten(-1, (-1, 2)).amax(-1)
-        if self.P_o is not None:
-            top = functional.linear(top, self.P_o)
-        return probe("readout", top)
 
 
 class RecurrentModel(nn.Module):
@@ -370,14 +354,14 @@ class RecurrentModel(nn.Module):
         if keep_BTE is not None:
             embedded_BTE = embedded_BTE * keep_BTE
         gates_TBG = self.decoder.cells[0].project(embedded_BTE.transpose(0, 1).contiguous())
-        looks = self.decoder.attends_first or self.decoder.feeds
+        looks = self.decoder.W_c is None or self.decoder.feeds
         outputs = []
         for gates_BG in gates_TBG.unbind():
             output, state = self.decoder.advance(gates_BG, state, constants, noise, probe, looks)
             outputs.append(output)
         top_BTH = torch.stack([output.top_RH for output in outputs], dim=1)
         context_BTH = _stack([output.context_RH for output in outputs])
-        if not looks and self.decoder.W_c is not None:
+        if not looks:
             context_BTH = self.decoder.look(top_BTH, state, 0, probe).context_BTH
             top_BTH = self.decoder.attentional(context_BTH, top_BTH, probe)
         return self.readout(top_BTH, embedded_BTE, context_BTH, probe)

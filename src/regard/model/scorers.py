@@ -54,24 +54,29 @@ class GeneralScorer(nn.Module):
 class AdditiveScorer(nn.Module):
     """Bahdanau et al. 2015, A.1.2: v_a . tanh(W_a s + U_a h + b_a); Luong's `concat` with W_a = [W_a U_a].
 
-    Its inner layer is as wide as the query, as in the papers (1000 and 1000).
+    Its inner layer is as wide as the query, as in the papers (1000 and 1000), or, as in Nematus, the memory.
     """
 
-    def __init__(self, query_size: int, memory_size: int) -> None:
+    def __init__(self, query_size: int, memory_size: int, inner_size: int, layer_norm: bool) -> None:
         super().__init__()
-        self.W_a = nn.Parameter(torch.empty(query_size, query_size))
-        self.U_a = nn.Parameter(torch.empty(query_size, memory_size))
-        self.b_a = nn.Parameter(torch.zeros(query_size))
-        self.v_a = nn.Parameter(torch.empty(query_size))
+        self.W_a = nn.Parameter(torch.empty(inner_size, query_size))
+        self.U_a = nn.Parameter(torch.empty(inner_size, memory_size))
+        self.b_a = None if layer_norm else nn.Parameter(torch.zeros(inner_size))
+        self.v_a = nn.Parameter(torch.empty(inner_size))
+        self.norm_of_query = nn.LayerNorm(inner_size) if layer_norm else None
+        self.norm_of_keys = nn.LayerNorm(inner_size) if layer_norm else None
 
     def prepare(self, memory_BSH: Tensor) -> Tensor:
         """Return U_a h + b_a, once per sentence."""
-        return functional.linear(memory_BSH, self.U_a, self.b_a)
+        keys_BSA = functional.linear(memory_BSH, self.U_a, self.b_a)
+        return keys_BSA if self.norm_of_keys is None else self.norm_of_keys(keys_BSA)
 
     def forward(self, query_BTQ: Tensor, keys_BSA: Tensor, probe: Probe) -> Tensor:
         """Return raw scores (B, T, S)."""
-        query_BT1A = functional.linear(query_BTQ, self.W_a)[:, :, None]
-        inner_BTSA = probe("attention.inner", torch.tanh(query_BT1A + keys_BSA[:, None]))
+        query_BTA = functional.linear(query_BTQ, self.W_a)
+        if self.norm_of_query is not None:
+            query_BTA = self.norm_of_query(query_BTA)
+        inner_BTSA = probe("attention.inner", torch.tanh(query_BTA[:, :, None] + keys_BSA[:, None]))
         return inner_BTSA @ self.v_a
 
 
@@ -96,12 +101,18 @@ class PositionScorer(nn.Module):
 Scorer = DotScorer | GeneralScorer | AdditiveScorer | PositionScorer
 
 
-def build_scorer(options: ContentScorer | LocationScorer, query_size: int, memory_size: int) -> Scorer:
-    """Return the scorer of these options."""
+def build_scorer(
+    options: ContentScorer | LocationScorer,
+    query_size: int,
+    memory_size: int,
+    inner_size: int | None = None,
+    layer_norm: bool = False,
+) -> Scorer:
+    """Return the scorer of these options; the last two are those of an additive one."""
     if options.kind == "location":
         return PositionScorer(query_size, options.max_positions)
     if options.kind in ("general", "scaled-general"):
         return GeneralScorer(query_size, memory_size, scaled=options.kind == "scaled-general")
     if options.kind == "additive":
-        return AdditiveScorer(query_size, memory_size)
+        return AdditiveScorer(query_size, memory_size, inner_size or query_size, layer_norm)
     return DotScorer(query_size, memory_size, scaled=options.kind == "scaled-dot")

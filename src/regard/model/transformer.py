@@ -25,6 +25,8 @@ class LayerState:
     own_values_RNTD: Tensor
     source_keys_RNSD: Tensor
     source_values_RNSD: Tensor
+    cell_RH: Tensor
+    """With SSRU, what the layer remembers in place of keys and values of the target."""
 
     def select(self, rows_R: Tensor) -> "LayerState":
         """Return the state of these rows."""
@@ -33,6 +35,7 @@ class LayerState:
             self.own_values_RNTD[rows_R],
             self.source_keys_RNSD[rows_R],
             self.source_values_RNSD[rows_R],
+            self.cell_RH[rows_R],
         )
 
 
@@ -141,6 +144,27 @@ class CrossAttention(Heads):
         return self.split(functional.linear(x_BTH, self.W_Q))[0]
 
 
+class Recurrence(nn.Module):
+    """SSRU, a simpler simple recurrent unit (Kim et al. 2019); W_CF is W and W_f in one product."""
+
+    def __init__(self, options: TransformerOptions) -> None:
+        super().__init__()
+        self.W_CF = nn.Parameter(torch.empty(2 * options.hidden_size, options.hidden_size))
+        self.b_F = nn.Parameter(torch.zeros(options.hidden_size))
+
+    def forward(self, x_RTH: Tensor, cell_RH: Tensor, probe: Probe, name: str) -> tuple[Tensor, Tensor]:
+        """Return ReLU(c_t) of each step, with c_t = f c_{t-1} + (1 - f) W x, and the last c."""
+        new_RTH, sums_RTH = functional.linear(x_RTH, self.W_CF).chunk(2, dim=-1)
+        new_RTH = probe(f"{name}.candidate", new_RTH)
+        forget_RTH = probe(f"{name}.forget", torch.sigmoid(sums_RTH + self.b_F))
+        cells = []
+        for new_RH, forget_RH in zip(new_RTH.unbind(1), forget_RTH.unbind(1), strict=True):
+            cell_RH = new_RH + forget_RH * (cell_RH - new_RH)
+            cells.append(cell_RH)
+        cell_RTH = probe(f"{name}.memory", torch.stack(cells, dim=1))
+        return probe(f"{name}.output", torch.relu(cell_RTH)), cell_RTH[:, -1]
+
+
 _ACTIVATIONS = {"relu": torch.relu, "swish": functional.silu, "gelu": functional.gelu}
 
 
@@ -202,11 +226,12 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the source, then a feed-forward network."""
+    """Masked self-attention or SSRU, attention to the source, then a feed-forward network."""
 
     def __init__(self, options: TransformerOptions) -> None:
         super().__init__()
-        self.own, self.own_sum = SelfAttention(options), Residual(options)
+        own = SelfAttention if options.decoder_self == "attention" else Recurrence
+        self.own, self.own_sum = own(options), Residual(options)
         self.cross, self.cross_sum = CrossAttention(options), Residual(options)
         self.feed_forward, self.feed_forward_sum = FeedForward(options), Residual(options)
 
@@ -214,7 +239,7 @@ class DecoderLayer(nn.Module):
         """Return the layer's state before the first word."""
         keys_BNSD, values_BNSD = self.cross.prepare(memory_BSH)
         nothing = keys_BNSD[:, :, :0]
-        return LayerState(nothing, nothing, keys_BNSD, values_BNSD)
+        return LayerState(nothing, nothing, keys_BNSD, values_BNSD, torch.zeros_like(memory_BSH[:, 0]))
 
     def forward(
         self,
@@ -227,11 +252,17 @@ class DecoderLayer(nn.Module):
         name: str,
     ) -> LayerOutput:
         """Read the words of some steps."""
-        query, keys, values = self.own.project(self.own_sum.enter(x_RTH))
-        if state.own_keys_RNTD.shape[2]:
-            keys = torch.cat([state.own_keys_RNTD, keys], dim=2)
-            values = torch.cat([state.own_values_RNTD, values], dim=2)
-        output_RTH, _ = self.own.attend(query, keys, values, seen_TT, noise, probe, f"{name}.self")
+        inner_RTH = self.own_sum.enter(x_RTH)
+        if isinstance(self.own, Recurrence):
+            output_RTH, cell_RH = self.own(inner_RTH, state.cell_RH, probe, f"{name}.self")
+            state = replace(state, cell_RH=cell_RH)
+        else:
+            query, keys, values = self.own.project(inner_RTH)
+            if state.own_keys_RNTD.shape[2]:
+                keys = torch.cat([state.own_keys_RNTD, keys], dim=2)
+                values = torch.cat([state.own_values_RNTD, values], dim=2)
+            output_RTH, _ = self.own.attend(query, keys, values, seen_TT, noise, probe, f"{name}.self")
+            state = replace(state, own_keys_RNTD=keys, own_values_RNTD=values)
         x_RTH = probe(f"{name}.self.sum", self.own_sum.leave(x_RTH, output_RTH, noise))
         output_RTH, weights_RNTS = self.cross.attend(
             self.cross.project(self.cross_sum.enter(x_RTH)),
@@ -246,8 +277,7 @@ class DecoderLayer(nn.Module):
         inner_RTH = self.feed_forward_sum.enter(x_RTH)
         output_RTH = self.feed_forward(inner_RTH, noise, probe, f"{name}.feed_forward")
         x_RTH = probe(f"{name}.states", self.feed_forward_sum.leave(x_RTH, output_RTH, noise))
-        after = replace(state, own_keys_RNTD=keys, own_values_RNTD=values)
-        return LayerOutput(x_RTH, weights_RNTS, after)
+        return LayerOutput(x_RTH, weights_RNTS, state)
 
 
 class TransformerModel(nn.Module):

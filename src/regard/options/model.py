@@ -104,6 +104,18 @@ class StepThenAttend(Options):
     """The attentional vector is an input of the next step."""
 
 
+class StepAttendStep(Options):
+    """A step with the last word, attention with its state, a second step with the context: the conditional
+    GRU of Nematus (Sennrich et al. 2017). The decoder starts from the mean of the encoder states."""
+
+    kind: Literal["step-attend-step"] = "step-attend-step"
+    """Step, attend, step again."""
+    scorer: ScorerOptions = ContentScorer()
+    """The score function."""
+    window: WindowOptions = GlobalWindow()
+    """Which source tokens attention covers."""
+
+
 class NoAttention(Options):
     """No attention: one vector represents the whole source sentence."""
 
@@ -115,7 +127,9 @@ class NoAttention(Options):
 
 
 AttentionOptions = Annotated[
-    AttendThenStep | StepThenAttend | NoAttention, Field(discriminator="kind"), named("attend-then-step")
+    AttendThenStep | StepThenAttend | StepAttendStep | NoAttention,
+    Field(discriminator="kind"),
+    named("attend-then-step"),
 ]
 
 
@@ -227,6 +241,9 @@ class TransformerOptions(Options):
     """Number of encoder layers."""
     num_decoder_layers: int = Field(3, ge=1, le=1000)
     """Number of decoder layers."""
+    decoder_self: Literal["attention", "ssru"] = Field("attention", exclude_if="attention".__eq__)
+    """How the decoder reads the words so far: self-attention, or SSRU, a simple recurrence (Kim et al. 2019)
+    as in the students of Bergamot."""
     norm: Literal["pre", "post"] = "pre"
     """Layer norm before each sub-layer (more stable), or after it as in the paper."""
     positions: PositionOptions = SinusoidalPositions()
@@ -265,11 +282,12 @@ class RecurrentOptions(Options):
     """A recurrent encoder and decoder (RNN), with or without attention."""
 
     kind: Literal["recurrent"] = "recurrent"
-    """The recurrent family, 2014-2015."""
+    """The recurrent family, 2014-2017."""
     source: SourceOptions = TokenSource()
     """Type of input."""
-    cell: Literal["gru", "lstm", "rnn"] = "gru"
-    """Recurrent cell: GRU (Cho et al. 2014), LSTM, or a plain RNN with tanh."""
+    cell: Literal["gru", "gru-after", "lstm", "rnn"] = "gru"
+    """Recurrent cell: GRU (Cho et al. 2014), a GRU whose reset gate comes after its matrix (as in Marian,
+    cuDNN and PyTorch), LSTM, or a plain RNN with tanh."""
     embedding_size: int = Field(256, ge=1)
     """Width of the embeddings."""
     hidden_size: int = Field(256, ge=2)
@@ -281,13 +299,14 @@ class RecurrentOptions(Options):
     2014)."""
     attention: AttentionOptions = AttendThenStep()
     """Attention, and its order; or none."""
-    readout: Literal["linear", "maxout"] = "maxout"
-    """Input of the output layer: the state, or a maxout of state, last word and context (Bahdanau et al.
-    2015, A.2.2)."""
+    readout: Literal["linear", "maxout", "tanh"] = "maxout"
+    """Input of the output layer: the state, or a maxout (Bahdanau et al. 2015, A.2.2) or tanh (Sennrich et
+    al. 2017) of state, last word and context."""
     residual: bool = False
     """Residual connections from the second layer on."""
     layer_norm: bool = False
-    """Layer norm inside the cell (Ba et al. 2016)."""
+    """Layer norm inside the cell (Ba et al. 2016) and the `tanh` readout; with `step-attend-step` also in the
+    first state and the `additive` score."""
     tie: Literal["none", "factored", "target", "all"] = "target"
     """Shared weights: `target`: target embeddings and output; `all`: source embeddings too; `none`: nothing;
     `factored`: nothing, and the output matrix has the rank of the embeddings (Cho et al. 2014)."""

@@ -91,7 +91,7 @@ def layer_norm(x: Floats, weight: Floats, bias: Floats) -> Floats:
 
 def plain_cell(gates_RG: Floats, h_RH: Floats, w: Weights, probe: Probe, name: str) -> Floats:
     """h_t = tanh(W x_t + U h_{t-1} + b) (Elman 1990)."""
-    return np.tanh(_normed(gates_RG, "norms.0", w) + _recurrent(0, h_RH, w))
+    return np.tanh(normed(gates_RG, "norms.0", w) + _recurrent(0, h_RH, w))
 
 
 def gated_cell(
@@ -103,7 +103,7 @@ def gated_cell(
     With C c given apart as `late_RG`, Cho et al. 2014, A.1.2: s~ = tanh(W x + r (U s + C c)).
     """
     size = s_RH.shape[-1]
-    input_RG = _normed(gates_RG, "norms.0", w)
+    input_RG = normed(gates_RG, "norms.0", w)
     sums_RG = input_RG[:, : 2 * size] + _recurrent(0, s_RH, w)
     zr_RG = sigmoid(sums_RG if late_RG is None else sums_RG + late_RG[:, : 2 * size])
     z_RH = probe(f"{name}.update", zr_RG[:, :size])
@@ -116,33 +116,49 @@ def gated_cell(
     return s_RH + z_RH * (candidate_RH - s_RH)
 
 
+def late_gated_cell(gates_RG: Floats, s_RH: Floats, w: Weights, probe: Probe, name: str) -> Floats:
+    """A gated cell that resets after the product, which is then one for all gates (Marian, cuDNN, PyTorch).
+
+    s~ = tanh(W x + b + r (U s + b_U)); the rest is that of `gated_cell`.
+    """
+    size = s_RH.shape[-1]
+    input_RG, state_RG = normed(gates_RG, "norms.0", w), _recurrent(0, s_RH, w)
+    zr_RG = sigmoid(input_RG[:, : 2 * size] + state_RG[:, : 2 * size])
+    z_RH = probe(f"{name}.update", zr_RG[:, :size])
+    r_RH = probe(f"{name}.reset", zr_RG[:, size:])
+    inner_RH = r_RH * (state_RG[:, 2 * size :] + w.get("b_U", 0))
+    candidate_RH = probe(f"{name}.candidate", np.tanh(input_RG[:, 2 * size :] + inner_RH))
+    return s_RH + z_RH * (candidate_RH - s_RH)
+
+
 def long_short_term_cell(gates_RG: Floats, hc_RX: Floats, w: Weights, probe: Probe, name: str) -> Floats:
     """[i f o g] = [σ σ σ tanh](W x + U h), c_t = f c + i g, h_t = o tanh(c_t) (Zaremba et al. 2014)."""
     size = hc_RX.shape[-1] // 2
-    sums_RG = _normed(gates_RG, "norms.0", w) + _recurrent(0, hc_RX[:, :size], w)
+    sums_RG = normed(gates_RG, "norms.0", w) + _recurrent(0, hc_RX[:, :size], w)
     gates_RG = sigmoid(sums_RG[:, : 3 * size])
     i_RH = probe(f"{name}.input", gates_RG[:, :size])
     f_RH = probe(f"{name}.forget", gates_RG[:, size : 2 * size])
     o_RH = probe(f"{name}.output", gates_RG[:, 2 * size :])
     g_RH = probe(f"{name}.candidate", np.tanh(sums_RG[:, 3 * size :]))
     c_RH = probe(f"{name}.memory", f_RH * hc_RX[:, size:] + i_RH * g_RH)
-    seen_RH = _normed(c_RH, "norm_of_memory", w)
+    seen_RH = normed(c_RH, "norm_of_memory", w)
     return np.concatenate([o_RH * np.tanh(seen_RH), c_RH], axis=-1)
 
 
 CELLS: dict[str, Callable[..., Floats]] = {
     "rnn": plain_cell,
     "gru": gated_cell,
+    "gru-after": late_gated_cell,
     "lstm": long_short_term_cell,
 }
 
 
 def _recurrent(index: int, h_RH: Floats, w: Weights) -> Floats:
     """Return U h, normalised if layers are."""
-    return _normed(linear(h_RH, w[f"U.{index}"]), f"norms.{1 + index}", w)
+    return normed(linear(h_RH, w[f"U.{index}"]), f"norms.{1 + index}", w)
 
 
-def _normed(x: Floats, name: str, w: Weights) -> Floats:
+def normed(x: Floats, name: str, w: Weights) -> Floats:
     """Return x after the layer norm of this name, if the model has it."""
     gain = w.get(f"{name}.weight")
     return x if gain is None else layer_norm(x, gain, w[f"{name}.bias"])
@@ -171,7 +187,7 @@ def prepare_scaled_general(h_BSH: Floats, w: Weights, query_size: int) -> Floats
 
 def prepare_additive(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
     """Return the keys of `additive`: U_a h + b_a."""
-    return linear(h_BSH, w["U_a"], w["b_a"])
+    return normed(linear(h_BSH, w["U_a"], w.get("b_a")), "norm_of_keys", w)
 
 
 def prepare_location(h_BSH: Floats, w: Weights, query_size: int) -> Floats:
@@ -198,7 +214,8 @@ def product_scores(s_RQ: Floats, keys_RSQ: Floats, w: Weights, probe: Probe) -> 
 
 def additive_scores(s_RQ: Floats, keys_RSA: Floats, w: Weights, probe: Probe) -> Floats:
     """e_i = v_a . tanh(W_a s + U_a h_i + b_a) (Bahdanau et al. 2015, A.1.2)."""
-    inner_RSA = probe("attention.inner", np.tanh(linear(s_RQ, w["W_a"])[:, None] + keys_RSA))
+    query_RA = normed(linear(s_RQ, w["W_a"]), "norm_of_query", w)
+    inner_RSA = probe("attention.inner", np.tanh(query_RA[:, None] + keys_RSA))
     return inner_RSA @ w["v_a"]
 
 

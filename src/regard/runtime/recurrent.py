@@ -17,6 +17,7 @@ from regard.runtime.equations import (
     linear,
     maxout,
     monotonic_place,
+    normed,
     predicted_place,
     softmax,
     under,
@@ -77,6 +78,7 @@ class RecurrentEngine:
         self.encoder = [self._directions(weights, layer) for layer in range(options.num_layers)]
         self.decoder = under("decoder.", weights)
         self.cells = [under(f"decoder.cells.{layer}.", weights) for layer in range(options.num_layers)]
+        self.second = under("decoder.second.", weights)
         self.scorer = under("decoder.attention.scorer.", weights)
         self.place = under("decoder.attention.place.", weights)
         self.readout = under("readout.", weights)
@@ -152,7 +154,13 @@ class RecurrentEngine:
             fed_BH = probe("decoder.summary", np.tanh(linear(ends[-1], w["V"])))
         layers = []
         for layer, state_BX in enumerate(finals):
-            if f"W_s.{layer}" in w:  # Bahdanau et al. 2015, A.2.2: s_0 = tanh(W_s h←_1); Cho: tanh(V' c)
+            if self.second:  # Sennrich et al. 2017: s_0 = tanh(W_s mean(h) + b_s)
+                real_BS1 = real_BS[:, :, None]
+                mean_BH = (h_BSH * real_BS1).sum(1) / np.maximum(real_BS1.sum(1), 1).astype(h_BSH.dtype)
+                sums_BH = linear(mean_BH, w[f"W_s.{layer}"], w.get(f"b_s.{layer}"))
+                s_BH = np.tanh(normed(sums_BH, f"norms_of_start.{layer}", w))
+                state_BX = np.concatenate([s_BH, state_BX[:, size:]], axis=-1)
+            elif f"W_s.{layer}" in w:  # Bahdanau et al. 2015, A.2.2: s_0 = tanh(W_s h←_1); Cho: tanh(V' c)
                 seen_BH = ends[layer] if self.attention is None else state_BX[:, :size]
                 if fed_BH is not None:
                     seen_BH = fed_BH
@@ -195,6 +203,10 @@ class RecurrentEngine:
                 gates_RG = linear(below_RH, cell["W"], cell.get("b"))
             extra = () if layer else late
             state_RX = self.cell(gates_RG, state.layers[layer], cell, probe, f"decoder.{layer}", *extra)
+            if self.second and not layer:  # Sennrich et al. 2017: attend with s'_t, then a second step
+                context_RH, weights_RS = self._attend(self._hidden(state_RX), state, probe)
+                gates_RG = linear(context_RH, self.second["W"], self.second.get("b"))
+                state_RX = self.cell(gates_RG, state_RX, self.second, probe, "decoder.second")
             layers.append(probe(f"decoder.{layer}.state", state_RX))
             top_RH = self._hidden(layers[-1])
             if self.options.residual and layer:
@@ -248,10 +260,11 @@ class RecurrentEngine:
         """Return the vector that meets the output matrix (Bahdanau et al. 2015, A.2.2, eq. 4's s_t)."""
         w, t_RQ = self.readout, s_RH
         if "U_o" in w:
-            sums_RQ = linear(s_RH, w["U_o"], w["b_m"]) + linear(y_RE, w["V_o"])
+            sums_RQ = normed(linear(s_RH, w["U_o"], w.get("b_m")), "norms.U_o", w)
+            sums_RQ = sums_RQ + normed(linear(y_RE, w["V_o"]), "norms.V_o", w)
             if c_RH is not None:
-                sums_RQ = sums_RQ + linear(c_RH, w["C_o"])
-            t_RQ = maxout(sums_RQ)
+                sums_RQ = sums_RQ + normed(linear(c_RH, w["C_o"]), "norms.C_o", w)
+            t_RQ = maxout(sums_RQ) if self.options.readout == "maxout" else np.tanh(sums_RQ)
         if "P_o" in w:
             t_RQ = linear(t_RQ, w["P_o"])
         return probe("readout", t_RQ)

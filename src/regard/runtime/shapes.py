@@ -8,7 +8,7 @@ Shape = tuple[int, ...]
 Shaped = Iterator[tuple[str, Shape]]
 
 # Gates of each cell, by the recurrent matrix they share.
-_BLOCKS = {"rnn": (1,), "gru": (2, 1), "lstm": (4,)}
+_BLOCKS = {"rnn": (1,), "gru": (2, 1), "gru-after": (3,), "lstm": (4,)}
 
 
 def weight_shapes(
@@ -45,10 +45,14 @@ def _transformer(options: TransformerOptions, source_vocab: int, target_vocab: i
         ("decoder", options.num_decoder_layers),
     ):
         for name in (f"{part}.{layer}" for layer in range(num_layers)):
-            yield f"{name}.own.W_QKV", (3 * size, size)
-            yield f"{name}.own.W_O", (size, size)
-            if options.biases:
-                yield from ((f"{name}.own.{bias}", (size,)) for bias in ("b_Q", "b_O"))
+            if part == "decoder" and options.decoder_self == "ssru":
+                yield f"{name}.own.W_CF", (2 * size, size)
+                yield f"{name}.own.b_F", (size,)
+            else:
+                yield f"{name}.own.W_QKV", (3 * size, size)
+                yield f"{name}.own.W_O", (size, size)
+                if options.biases:
+                    yield from ((f"{name}.own.{bias}", (size,)) for bias in ("b_Q", "b_O"))
             yield from _norm(f"{name}.own_sum.norm", size)
             if part == "decoder":
                 yield f"{name}.cross.W_Q", (size, size)
@@ -90,6 +94,8 @@ def _recurrent(options: RecurrentOptions, source_vocab: int, target_vocab: int) 
         yield from _scorer(options, memory)
     if attention.kind == "attend-then-step":
         entering = memory
+    elif attention.kind == "step-attend-step":
+        yield from _cell(options, "decoder.second", memory)
     elif attention.kind == "step-then-attend":
         entering = size if attention.input_feeding else None
         yield "decoder.W_c", (size, memory + size)
@@ -97,8 +103,14 @@ def _recurrent(options: RecurrentOptions, source_vocab: int, target_vocab: int) 
         yield "decoder.C", (sum(_BLOCKS[options.cell]) * size, entering)
     if summarises:
         yield "decoder.V", (size, memory)
-    if summarises or options.reading == "both":
-        for layer in range(options.num_layers):
+    for layer in range(options.num_layers):
+        if attention.kind == "step-attend-step":
+            yield f"decoder.W_s.{layer}", (size, memory)
+            if options.layer_norm:
+                yield from _norm(f"decoder.norms_of_start.{layer}", size)
+            else:
+                yield f"decoder.b_s.{layer}", (size,)
+        elif summarises or options.reading == "both":
             yield f"decoder.W_s.{layer}", (size, memory if context is None else size)
     yield from _output(options, context, target_vocab)
 
@@ -110,6 +122,8 @@ def _cell(options: RecurrentOptions, name: str, input_size: int) -> Shaped:
         yield f"{name}.U.{index}", (block * size, size)
     if not options.layer_norm:
         yield f"{name}.b", (sum(blocks) * size,)
+        if options.cell == "gru-after":
+            yield f"{name}.b_U", (size,)
         return
     for index, block in enumerate((sum(blocks), *blocks)):
         yield from _norm(f"{name}.norms.{index}", block * size)
@@ -125,10 +139,16 @@ def _scorer(options: RecurrentOptions, memory: int) -> Shaped:
     elif attention.scorer.kind == "location":
         yield f"{name}.W_a", (attention.scorer.max_positions, size)
     elif attention.scorer.kind == "additive":
-        yield f"{name}.W_a", (size, size)
-        yield f"{name}.U_a", (size, memory)
-        yield f"{name}.b_a", (size,)
-        yield f"{name}.v_a", (size,)
+        twice = attention.kind == "step-attend-step"
+        width = memory if twice else size
+        yield f"{name}.W_a", (width, size)
+        yield f"{name}.U_a", (width, memory)
+        yield f"{name}.v_a", (width,)
+        if twice and options.layer_norm:
+            yield from _norm(f"{name}.norm_of_query", width)
+            yield from _norm(f"{name}.norm_of_keys", width)
+        else:
+            yield f"{name}.b_a", (width,)
     if attention.window.kind == "local-p":
         yield "decoder.attention.place.W_p", (size, size)
         yield "decoder.attention.place.v_p", (size,)
@@ -138,13 +158,16 @@ def _output(options: RecurrentOptions, context: int | None, target_vocab: int) -
     size, embedding = options.hidden_size, options.embedding_size
     tied = options.tie in ("target", "all")
     width = size
-    if options.readout == "maxout":
-        width = embedding if tied else size // 2
-        yield "readout.U_o", (2 * width, size)
-        yield "readout.V_o", (2 * width, embedding)
-        yield "readout.b_m", (2 * width,)
-        if context is not None:
-            yield "readout.C_o", (2 * width, context)
+    if options.readout != "linear":
+        width = embedding if tied or options.readout == "tanh" else size // 2
+        sums = 2 * width if options.readout == "maxout" else width
+        inputs = {"U_o": size, "V_o": embedding} | ({} if context is None else {"C_o": context})
+        yield from ((f"readout.{name}", (sums, input_size)) for name, input_size in inputs.items())
+        if options.readout == "tanh" and options.layer_norm:
+            for name in inputs:
+                yield from _norm(f"readout.norms.{name}", sums)
+        else:
+            yield "readout.b_m", (sums,)
     if options.tie == "factored" or (tied and width != embedding):
         yield "readout.P_o", (embedding, width)
         width = embedding

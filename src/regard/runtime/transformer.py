@@ -15,6 +15,8 @@ from regard.runtime.equations import (
     layer_norm,
     linear,
     products,
+    relu,
+    sigmoid,
     sinusoids,
     softmax,
     under,
@@ -68,22 +70,25 @@ class TransformerState:
     source_L2BSH: Floats
     real_BS: NDArray[np.bool_]
     rows_per_source: int
+    cells_LRH: Floats | None = None
+    """With SSRU, what each layer remembers in place of the past."""
 
     def select(self, rows: Ids) -> "TransformerState":
         """Return the state with these rows; the source's part stays while rows keep their sentence."""
         past, num_rows = self.past.select(self.step, rows), len(rows)
+        cells_LRH = None if self.cells_LRH is None else self.cells_LRH[:, rows]
         chosen_B = _shared(rows // self.rows_per_source)
         source_L2BSH, real_BS = self.source_L2BSH, self.real_BS
         if not np.array_equal(chosen_B, np.arange(len(real_BS))):
             source_L2BSH, real_BS = source_L2BSH.take(chosen_B, axis=2), real_BS[chosen_B]
-        return TransformerState(past, self.step, source_L2BSH, real_BS, num_rows // max(len(chosen_B), 1))
+        rows_per_source = num_rows // max(len(chosen_B), 1)
+        return TransformerState(past, self.step, source_L2BSH, real_BS, rows_per_source, cells_LRH)
 
     def spread(self) -> "TransformerState":
         """Return the state with the source's part once for each row."""
         source_R = np.repeat(np.arange(len(self.real_BS)), self.rows_per_source)
-        return TransformerState(
-            self.past, self.step, self.source_L2BSH.take(source_R, axis=2), self.real_BS[source_R], 1
-        )
+        source_L2BSH = self.source_L2BSH.take(source_R, axis=2)
+        return replace(self, source_L2BSH=source_L2BSH, real_BS=self.real_BS[source_R], rows_per_source=1)
 
 
 def _shared(source_R: Ids) -> Ids:
@@ -145,8 +150,10 @@ class TransformerEngine:
         num_layers, size = len(self.decoder), self.options.hidden_size
         kv_L2XH = memory_BSH.reshape(-1, size) @ self.W_KV_L2HH.swapaxes(2, 3)
         source_L2BSH = kv_L2XH.reshape(num_layers, 2, *memory_BSH.shape)
-        past = Past(np.empty((0, num_layers, 2, len(real_BS), size), memory_BSH.dtype), 0)
-        return TransformerState(past, 0, source_L2BSH, real_BS, 1)
+        recurs = self.options.decoder_self == "ssru"
+        past = Past(np.empty((0, num_layers, 2, len(real_BS), 0 if recurs else size), memory_BSH.dtype), 0)
+        cells_LRH = np.zeros((num_layers, len(real_BS), size), memory_BSH.dtype) if recurs else None
+        return TransformerState(past, 0, source_L2BSH, real_BS, 1, cells_LRH)
 
     def step(self, state: TransformerState, ids_R: Ids, probe: Probe = unseen) -> Step[TransformerState]:
         """Read one more target id in each row."""
@@ -166,14 +173,21 @@ class TransformerEngine:
         past = state.past.lengthened(first, last)
         seen_TT = np.arange(last) <= np.arange(first, last)[:, None]
         x_RTH = self._place("target", self.E[ids_RT] * math.sqrt(size), first, probe)
-        weights = []
+        weights, cells = [], []
         for layer, w in enumerate(self.decoder):
             name = f"decoder.{layer}"
-            qkv_RTX = linear(self._enter(x_RTH, w["own_sum.norm"]), w["own"]["W_QKV"])
-            q_RTH, kv_RT2H = qkv_RTX[..., :size], qkv_RTX[..., size:].reshape(num_rows, num_steps, 2, size)
-            past.kept_TL2RH[first:last, layer] = kv_RT2H.transpose(1, 2, 0, 3)
-            k_RTH, v_RTH = past.kept_TL2RH[:last, layer].transpose(1, 2, 0, 3)
-            mixed_RTH, _ = self._attend(q_RTH, k_RTH, v_RTH, seen_TT, w["own"], probe, f"{name}.self")
+            inner_RTH = self._enter(x_RTH, w["own_sum.norm"])
+            if state.cells_LRH is not None:
+                c_RH = state.cells_LRH[layer]
+                mixed_RTH, after_RH = self._recur(inner_RTH, c_RH, w["own"], probe, f"{name}.self")
+                cells.append(after_RH)
+            else:
+                qkv_RTX = linear(inner_RTH, w["own"]["W_QKV"])
+                q_RTH = qkv_RTX[..., :size]
+                kv_RT2H = qkv_RTX[..., size:].reshape(num_rows, num_steps, 2, size)
+                past.kept_TL2RH[first:last, layer] = kv_RT2H.transpose(1, 2, 0, 3)
+                k_RTH, v_RTH = past.kept_TL2RH[:last, layer].transpose(1, 2, 0, 3)
+                mixed_RTH, _ = self._attend(q_RTH, k_RTH, v_RTH, seen_TT, w["own"], probe, f"{name}.self")
             x_RTH = probe(f"{name}.self.sum", self._leave(x_RTH, mixed_RTH, w["own_sum.norm"]))
             q_RTH = linear(self._enter(x_RTH, w["cross_sum.norm"]), w["cross"]["W_Q"])
             k_BSH, v_BSH = state.source_L2BSH[layer]
@@ -196,7 +210,7 @@ class TransformerEngine:
         logits_RTV = probe("logits", linear(readout_RTQ, self.W_o, self.b_o))
         weights_BXLNS = np.stack(weights, axis=1).transpose(0, 3, 1, 2, 4)
         attention_RTLNS = weights_BXLNS.reshape(num_rows, num_steps, *weights_BXLNS.shape[2:])
-        after = replace(state, past=past, step=last)
+        after = replace(state, past=past, step=last, cells_LRH=np.stack(cells) if cells else None)
         return Forced(logits_RTV, attention_RTLNS), after
 
     def _place(self, side: str, embedded_BTH: Floats, first: int, probe: Probe) -> Floats:
@@ -240,6 +254,23 @@ class TransformerEngine:
         heads_BNTD = probe(f"{name}.heads", weights_BNTS @ v_BNSD)
         concat_BTH = heads_BNTD.transpose(0, 2, 1, 3).reshape(q_BTH.shape)
         return probe(f"{name}.output", linear(concat_BTH, w["W_O"], w.get("b_O"))), weights_BNTS
+
+    def _recur(
+        self, x_RTH: Floats, c_RH: Floats, w: Weights, probe: Probe, name: str
+    ) -> tuple[Floats, Floats]:
+        """Return ReLU(c_t) of each step, and the last c: the simpler simple recurrent unit (Kim et al. 2019).
+
+        c_t = f c_{t-1} + (1 - f) W x with f = σ(W_f x + b_f).
+        """
+        size = c_RH.shape[-1]
+        sums_RTX = linear(x_RTH, w["W_CF"])
+        new_RTH = probe(f"{name}.candidate", sums_RTX[..., :size])
+        f_RTH = probe(f"{name}.forget", sigmoid(sums_RTX[..., size:] + w["b_F"]))
+        c_RTH = np.empty_like(new_RTH)
+        for step in range(x_RTH.shape[1]):
+            c_RTH[:, step] = c_RH = new_RTH[:, step] + f_RTH[:, step] * (c_RH - new_RTH[:, step])
+        c_RTH = probe(f"{name}.memory", c_RTH)
+        return probe(f"{name}.output", relu(c_RTH)), c_RTH[:, -1]
 
     def _feed_forward(self, x_BTH: Floats, w: Mapping[str, Weights], probe: Probe, name: str) -> Floats:
         """Return the sub-layer f(x W_1 + b_1) W_2 + b_2 (eq. 2, where f is max(0, x)) and its residual."""

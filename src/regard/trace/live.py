@@ -134,7 +134,7 @@ def told_of(loaded: Loaded) -> dict[str, Any]:
     }
 
 
-_UNKNOWN = {"activation", "biases", "source_end"}
+_UNKNOWN = {"activation", "biases", "decoder_self", "source_end"}
 """Options that the engine in a page does not know; a model has them only if they are not as usual."""
 
 

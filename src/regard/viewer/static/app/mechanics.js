@@ -23,6 +23,8 @@ const ROLES = {
   weigh_values: "context",
   cell: "decoder",
   cell_with_context: "decoder",
+  first_step: "decoder",
+  second_step: "decoder",
   fixed: "context",
 };
 

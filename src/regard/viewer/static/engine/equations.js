@@ -92,7 +92,7 @@ export function layerNorm(x, { weight, bias }) {
 }
 
 /** x after the layer norm of this name, if the model has it. */
-const normed = (x, name, w) =>
+export const normed = (x, name, w) =>
   w[`${name}.weight`] ? layerNorm(x, { weight: w[`${name}.weight`], bias: w[`${name}.bias`] }) : x;
 
 /** U h of each row, normalised if layers are. */
@@ -129,6 +129,20 @@ export function gatedCell(gates, states, w, probe, name, late = null) {
   return states.map((s, row) => s.map((one, at) => one + z[row][at] * (s_new[row][at] - one)));
 }
 
+/** A gated cell that resets after the product (Marian, cuDNN, PyTorch): s~ = tanh(W x + b + r (U s + b_U)). */
+export function lateGatedCell(gates, states, w, probe, name) {
+  const size = states[0].length;
+  const inputs = gates.map((gate) => normed(gate, "norms.0", w));
+  const inner = recurrent(0, states, w);
+  const zr = inputs.map((input, row) => sigmoid(add(input.subarray(0, 2 * size), inner[row])));
+  const z = probe(`${name}.update`, zr.map((one) => one.slice(0, size)));
+  const r = probe(`${name}.reset`, zr.map((one) => one.slice(size)));
+  const last = (row, at) => inner[row][2 * size + at] + (w.b_U ? w.b_U.values[at] : 0);
+  const candidate = r.map((reset, row) => reset.map((one, at) => Math.tanh(inputs[row][2 * size + at] + one * last(row, at))));
+  const s_new = probe(`${name}.candidate`, candidate);
+  return states.map((s, row) => s.map((one, at) => one + z[row][at] * (s_new[row][at] - one)));
+}
+
 /** [i f o g] = [σ σ σ tanh](W x + U h), c_t = f c + i g, h_t = o tanh(c_t) (Zaremba et al. 2014). */
 export function longShortTermCell(gates, states, w, probe, name) {
   const size = states[0].length / 2;
@@ -147,7 +161,7 @@ export function longShortTermCell(gates, states, w, probe, name) {
   });
 }
 
-export const CELLS = { rnn: plainCell, gru: gatedCell, lstm: longShortTermCell };
+export const CELLS = { rnn: plainCell, gru: gatedCell, "gru-after": lateGatedCell, lstm: longShortTermCell };
 
 /** The keys of `dot`: h, or the sum of its two directions. */
 function prepareDot(memory, w, querySize) {
@@ -161,7 +175,7 @@ const scaled = (keys, querySize) => keys.map((key) => key.map((one) => one / Mat
 const prepareScaledDot = (memory, w, querySize) => scaled(prepareDot(memory, w, querySize), querySize);
 const prepareGeneral = (memory, w) => linear(memory, w.W_a);
 const prepareScaledGeneral = (memory, w, querySize) => scaled(prepareGeneral(memory, w), querySize);
-const prepareAdditive = (memory, w) => linear(memory, w.U_a, w.b_a);
+const prepareAdditive = (memory, w) => linear(memory, w.U_a, w.b_a).map((key) => normed(key, "norm_of_keys", w));
 /** The keys of `location`: for position i row i of W_a, whatever stands there. */
 function prepareLocation(memory, { W_a }, querySize) {
   const row = (at) => (at < W_a.shape[0] ? W_a.values.slice(at * querySize, (at + 1) * querySize) : new Float32Array(querySize));
@@ -182,13 +196,14 @@ const productScores = (queries, keys) => queries.map((s) => Float32Array.from(ke
 
 /** e_i = v_a . tanh(W_a s + U_a h_i + b_a) (Bahdanau et al. 2015, A.1.2). */
 function additiveScores(queries, keys, w) {
-  return linear(queries, w.W_a).map((q) =>
-    Float32Array.from(keys, (key) => {
+  return linear(queries, w.W_a).map((one) => {
+    const q = normed(one, "norm_of_query", w);
+    return Float32Array.from(keys, (key) => {
       let sum = 0;
       for (let at = 0; at < q.length; at++) sum += w.v_a.values[at] * Math.tanh(q[at] + key[at]);
       return sum;
-    }),
-  );
+    });
+  });
 }
 
 export const scoresOf = (kind) => (kind === "additive" ? additiveScores : productScores);

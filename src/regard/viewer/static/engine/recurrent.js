@@ -1,6 +1,6 @@
 // The recurrent family, one source at a time: the twin of regard/runtime/recurrent.py.
 
-import { CELLS, PREPARE, add, concat, gaussian, linear, maxout, mix, monotonicPlace, predictedPlace, scoresOf, softmax, tanh, under } from "#engine/equations";
+import { CELLS, PREPARE, add, concat, gaussian, linear, maxout, mix, monotonicPlace, normed, predictedPlace, scoresOf, softmax, tanh, under } from "#engine/equations";
 
 export const unseen = (name, value) => value;
 
@@ -19,6 +19,7 @@ export class RecurrentEngine {
     );
     this.decoder = under("decoder.", weights);
     this.cells = layers.map((layer) => under(`decoder.cells.${layer}.`, weights));
+    this.second = this.attention?.kind === "step-attend-step" ? under("decoder.second.", weights) : null;
     this.scorer = under("decoder.attention.scorer.", weights);
     this.place = under("decoder.attention.place.", weights);
     this.readout = under("readout.", weights);
@@ -68,7 +69,12 @@ export class RecurrentEngine {
     if (w.V) [fed] = probe("decoder.summary", linear([ends.at(-1)], w.V).map(tanh)); // Cho et al. 2014, A.1
     const layers = finals.map((state, layer) => {
       const W_s = w[`W_s.${layer}`];
-      if (W_s) {
+      if (this.second) {
+        // Sennrich et al. 2017: s_0 = tanh(W_s mean(h) + b_s)
+        const share = 1 / Math.max(real.reduce((sum, one) => sum + one, 0), 1);
+        const [sums] = linear([mix(Float32Array.from(real, (one) => one * share), h)], W_s, w[`b_s.${layer}`]);
+        state = concat(tanh(normed(sums, `norms_of_start.${layer}`, w)), state.subarray(size));
+      } else if (W_s) {
         // Bahdanau et al. 2015, A.2.2: s_0 = tanh(W_s h←_1); Cho: tanh(V' c)
         const [s] = linear([fed ?? (this.attention ? state.subarray(0, size) : ends[layer])], W_s);
         state = concat(tanh(s), state.subarray(size));
@@ -112,7 +118,12 @@ export class RecurrentEngine {
     const layers = this.cells.map((cell, layer) => {
       const below = top;
       if (layer) gates = linear(below, cell.W, cell.b);
-      const after = this.cell(gates, state.layers[layer], cell, probe, `decoder.${layer}`, layer ? null : late);
+      let after = this.cell(gates, state.layers[layer], cell, probe, `decoder.${layer}`, layer ? null : late);
+      if (this.second && !layer) {
+        // Sennrich et al. 2017: attend with s'_t, then a second step
+        ({ context, weights } = this.attend(after.map((one) => this.hidden(one)), state, probe));
+        after = this.cell(linear(context, this.second.W, this.second.b), after, this.second, probe, "decoder.second");
+      }
       const states = probe(`decoder.${layer}.state`, after);
       top = states.map((one) => this.hidden(one));
       if (this.options.residual && layer) top = top.map((one, row) => add(one, below[row]));
@@ -175,9 +186,10 @@ export class RecurrentEngine {
     const w = this.readout;
     let t = states;
     if (w.U_o) {
-      const [fromState, fromWord] = [linear(states, w.U_o, w.b_m), linear(y, w.V_o)];
-      const fromContext = context ? linear(context, w.C_o) : null;
-      t = fromState.map((sum, row) => maxout(fromContext ? add(add(sum, fromWord[row]), fromContext[row]) : add(sum, fromWord[row])));
+      const from = (rows, name, bias) => linear(rows, w[name], bias).map((sum) => normed(sum, `norms.${name}`, w));
+      const shares = [from(states, "U_o", w.b_m), from(y, "V_o"), ...(context ? [from(context, "C_o")] : [])];
+      const sums = states.map((_, row) => shares.map((share) => share[row]).reduce(add));
+      t = sums.map(this.options.readout === "maxout" ? maxout : tanh);
     }
     if (w.P_o) t = linear(t, w.P_o);
     return probe("readout", t);
