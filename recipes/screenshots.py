@@ -39,7 +39,7 @@ PICTURES: dict[str, tuple[str, int, int, bool, str]] = {
     "page-step": ("m=fr-en-luong&s=Je%20suis%20étudiant.&open=steps&step=5", 1180, 1100, False, ""),
     "page-heads": ("m=fr-en&open=heads", 1180, 1100, True, ""),
     "lesson-2-ko": ("lesson=2&lang=ko", 1180, 900, False, ""),
-    "lesson-6": ("lesson=6", 1180, 1250, False, "cards"),
+    "lesson-6": ("lesson=6", 1440, 950, False, "cards"),
     "lesson-13-dark": ("lesson=13", 1180, 1150, True, ""),
 }
 

@@ -66,7 +66,8 @@ export function draw({ state, before, now, twin, language, on }) {
       "dl",
       { class: "versions", lang: language, "aria-live": "polite" },
       version("before", was, is, old),
-      version("now", is, was, fresh),
+      // Until the answer is there, what is shown is not yet what the changes make of it.
+      state.busy ? h("div", { class: "now" }, h("dt", { lang: currentLanguage() }, t("now")), h("dd", null, "…")) : version("now", is, was, fresh),
     ),
   );
 }

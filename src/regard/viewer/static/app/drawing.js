@@ -191,7 +191,7 @@ function vectorBox(box, draw) {
   const size = Math.floor((width - 28) / 36);
   return group(box, draw, [
     s("rect", { class: known ? null : "empty", x, y, width, height, rx: 7 }),
-    s("text", { class: "symbol-of start", x: x + 8, y: y + 16 }, sign(box.symbol)),
+    s("text", { class: "symbol-of start", x: x + 13, y: y + 17 }, sign(box.symbol)),
     text ? s("text", values ? { class: "word", x: x + width - 8, y: y + 16 } : { class: "word only", x: x + width / 2, y: y + 38 }, shortened(text, width - (values ? 70 : 16), 7.6)) : null,
     known && values ? strip(values, largest(values), x + 8, y + 23, width - 16, 12, draw.cells) : null,
     known && values ? s("text", { class: "first-numbers", x: x + 8, y: y + 50 }, [...values].slice(0, size).map((one) => fixed(one, 2)).join(" "), " …") : null,
