@@ -40,7 +40,8 @@ function told({ step, trace, at, source }, card) {
   const numbers = order.slice(0, 2).map((place) => `${fixed(weights[place], 2)} × ${source[place]}`);
   const best = trace.target.pieces[at].candidates;
   const high = scores.indexOf(Math.max(...scores.filter(Number.isFinite)));
-  const key = card.key === "cell_with_context" && !step.fresh ? "cell" : card.key;
+  const byHand = card.key === "softmax" && !step.below.find((row) => row.weights).agrees;
+  const key = card.key === "cell_with_context" && !step.fresh ? "cell" : byHand ? "set" : card.key;
   return filled(`told.${key}`, {
     read,
     word: source[high],
@@ -277,14 +278,15 @@ function sign(text) {
 function described({ step, trace, at, source }, places, known, read) {
   const rows = step.below.filter((row) => row.numbers && known(row));
   const each = places.map((place) =>
-    [source[place], ...rows.map((row) => `${spoken(row.symbol)} ${number(row.numbers[place], row.weights ? 3 : 2)}`)].join(" "),
+    `${source[place]}: ${rows.map((row) => `${spoken(row)} ${number(row.numbers[place], row.weights ? 3 : 2)}`).join(", ")}`,
   );
   const { candidates } = trace.target.pieces[at];
   const said = known({ card: saidCard(step) })
     ? (candidates?.pieces ?? []).slice(0, NUM_SAID).map((piece, place) => `${plain(piece)} ${percent(Math.exp(Math.min(0, candidates.log_probs[place])))}`)
     : [];
-  const parts = [`y_{t-1}: ${read}`, rows.length ? each.join("; ") : "", said.length ? `y_t: ${said.join(", ")}` : ""];
-  return parts.filter(Boolean).map(spoken).join(". ");
+  const parts = [t("unrolled.reads", { piece: read }), rows.length ? each.join("; ") : "", said.length ? `${t("target")}: ${said.join(", ")}` : ""];
+  return parts.filter(Boolean).join(". ");
 }
 
-const spoken = (symbol) => symbol.replace(/[_{}]/g, "");
+/** What a screen reader says for a row of numbers. */
+const spoken = (row) => t(row.weights ? "drawing.weight" : row.symbol === "e_i" ? "drawing.score" : "drawing.product");
