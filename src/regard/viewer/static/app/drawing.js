@@ -132,7 +132,7 @@ function lines({ draw, rows, mixed, query, boxes, word, step, places, rest }) {
     const weight = one < places.length ? weights[places[one]] : rest.reduce((sum, place) => sum + weights[place], 0);
     const to = middle(mixed) + (one - (count - 1) / 2) * 8;
     const [from, end] = [rows[0].y, mixed.y + TALL];
-    add(`M${x} ${from}C${x} ${from - 20} ${to} ${end + 20} ${to} ${end}`, mixed, "context", { wide: 0.75 + 7 * weight, head: null });
+    add(`M${x} ${from}C${x} ${from - 20} ${to} ${end + 20} ${to} ${end}`, mixed, "context", { wide: draw.known(mixed) ? 0.75 + 7 * weight : 1.5, head: null });
     add(`M${x - 10} ${first.y + LOW + GAP / 2}V${first.y + LOW}`, first, "decoder");
   }
   const rail = first.y + LOW + GAP / 2;
