@@ -15,7 +15,7 @@ from regard.draw.colours import shaded
 from regard.flags import FLAGS
 from regard.model.presets import PRESETS
 from regard.modelfile import ModelFile
-from regard.options.model import LocalWindow
+from regard.options.model import AttendThenStep, LocalWindow, RecurrentOptions, StepAttendStep
 from regard.options.text import CharacterOptions
 from regard.text.tokenizer import TokenizerPair
 from regard.trace.document import HeadOff, LookSo, MaskOff, PositionsOff
@@ -414,6 +414,24 @@ def test_the_mechanics_recompute_what_the_model_mixed(show, traces, family, key)
         few = {name: state for name, state in trace.states.items() if ".cross." not in name}
         shown = show(trace.model_copy(update={"states": few}).to_html())
         assert "not recorded" in shown.inner_text(".mechanics") and shown.locator(".agreement").count() == 0
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("attention", "num_ticks"),
+    [(StepAttendStep(), 3), (AttendThenStep(window=LocalWindow(kind="local-p")), 2)],
+)
+def test_a_step_is_drawn_with_every_card_and_what_follows_from_others_is_ticked(show, attention, num_ticks):
+    cell = "gru-after" if attention.kind == "step-attend-step" else "gru"
+    options = shrink(RecurrentOptions(cell=cell, attention=attention, readout="tanh", tie="none"))
+    weights = random_weights(options, TOKENIZERS.source.vocab_size, TOKENIZERS.target.vocab_size)
+    model = ModelFile(options, weights, TOKENIZERS, "fr", "en", {}, {})
+    trace = Tracer.of(model, "small.regard").trace("ab", force="c ab", gates=True)
+    shown = show(trace.to_html())
+    numbers = shown.locator(".step-of.wide .badge text").all_text_contents()
+    assert sorted(numbers) == [str(one + 1) for one in range(len(cards_json(trace)))]
+    # A Gaussian window makes weights that are no softmax of the scores.
+    assert shown.locator(".step-of.wide .tick-of").all_text_contents() == ["✓"] * num_ticks
 
 
 @needs_browser

@@ -44,7 +44,10 @@ function recurrent({ trace, cards, card, step, model }) {
   const at = (name, where = step) => (states[name] ? row(states[name], where).values : null);
   const memory = states.memory ? rows(states.memory) : null;
   const weights = weighed(trace, model);
-  const query = { symbol: cards[0].shows[0].symbol, card: -1, values: at("attention.query"), role: "decoder" };
+  const asks = cards[card("score")].shows[0];
+  // What comes before the attention, within the step, has a card of its own in Nematus's cell only.
+  const query = { symbol: asks.symbol, card: card("first_step"), values: at(asks.name), role: "decoder" };
+  const cell = cards.find(({ key }) => key === "cell_with_context" || key === "second_step");
   const context = {
     symbol: "c_t",
     card: card("context"),
@@ -52,8 +55,7 @@ function recurrent({ trace, cards, card, step, model }) {
     ...checked(memory && mix(weights.values, memory), at("attention.context")),
   };
   const chain = [];
-  if (card("cell_with_context") >= 0)
-    chain.push({ symbol: "s_t", card: card("cell_with_context"), role: "decoder", ...stepped(trace, cards, step) });
+  if (cell) chain.push({ symbol: "s_t", card: card(cell.key), role: "decoder", ...stepped(trace, cell, step, query.values) });
   else {
     const whole = context.values && query.values ? [...context.values, ...query.values] : null;
     chain.push({ symbol: "v_t", card: card("concat"), role: "context", values: whole, agrees: whole ? true : null });
@@ -68,10 +70,10 @@ function recurrent({ trace, cards, card, step, model }) {
     mixed: context,
     query,
     chain,
-    // Where the word that was said last goes in: Bahdanau's cell comes after the attention, Luong's before it.
+    // Where the word that was said last goes in: Bahdanau's cell comes after the attention, others before it.
     reads: card("cell_with_context") >= 0 ? "chain" : "query",
     entersChain: true,
-    fresh: gate(trace, cards, step, "update"),
+    fresh: cell ? gate(trace, cell, step, "update") : null,
   };
 }
 
@@ -121,21 +123,22 @@ function weighed(trace, { scores, weights }) {
   return found.agrees ? found : { values: weights, agrees: null };
 }
 
-/** A gate of the last layer's cell at this step; null if it was not recorded. */
-function gate(trace, cards, step, name) {
-  const found = trace.states[`${cell(cards)}.${name}`];
+/** A gate of the cell of a card at this step; null if it was not recorded. */
+function gate(trace, { shows }, step, name) {
+  const found = trace.states[shows.find((show) => show.name.endsWith(`.${name}`))?.name];
   return found ? row(found, step).values : null;
 }
 
-const cell = (cards) =>
-  cards.flatMap((card) => card.shows).map((show) => show.name.match(/^(decoder\.\d+)\.state$/)?.[1]).find(Boolean);
-
-/** s_t = (1 - z) s_{t-1} + z s~ of a gated cell whose gates were recorded. */
-function stepped(trace, cards, step) {
-  const { [`${cell(cards)}.state`]: states, [`${cell(cards)}.start`]: start } = trace.states;
+/** s_t = (1 - z) s_{t-1} + z s~ of a gated cell whose gates were recorded; a second step goes on from the first. */
+function stepped(trace, cell, step, first) {
+  const name = cell.shows.find((show) => show.symbol === "s_t").name;
+  const { [name]: states, [name.replace(/state$/, "start")]: start } = trace.states;
   if (!states) return checked(null, null);
-  const [z, candidate] = ["update", "candidate"].map((name) => gate(trace, cards, step, name));
-  const before = step ? row(states, step - 1).values : start?.values;
+  const [z, candidate] = ["update", "candidate"].map((one) => gate(trace, cell, step, one));
+  const last = step ? row(states, step - 1).values : start?.values;
+  // In a deep decoder the second step is that of the first layer, and s_t the state of the last.
+  const deep = cell.key === "second_step" && !name.startsWith("decoder.0.");
+  const before = deep ? null : cell.key === "second_step" ? first : last;
   const now = row(states, step).values;
   return checked(z && candidate && before ? now.map((_, at) => (1 - z[at]) * before[at] + z[at] * candidate[at]) : null, now);
 }
