@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from regard.errors import ConfigError, CorpusError
 from regard.shards.cut import cut, read_tasks
 from regard.shards.folder import locked
 from regard.shards.on_ray import Worker
+from regard.shards.run import on_this_machine
 
 GOLDEN = Path(__file__).parent / "golden" / "model-1.regard"
 OTHER = "fr-en-fixed"
@@ -66,10 +67,16 @@ def test_joined_shards_are_the_bytes_of_a_plain_translation(call, write, tmp_pat
     code, plain, said = call("translate", GOLDEN, "--file", path, *QUICK)
     assert code == 3 and plain.count(b"\n") == 9
     done = call("translate", GOLDEN, path, "--shards", num_shards, "--out", folder, *QUICK)
-    assert done[:2] == (3, b"") and sorted(done[2].splitlines()) == sorted(said.splitlines())
+    told = (
+        f"regard: all {num_shards} shards are done; to join them: regard translate --join {folder} --out FILE"
+    )
+    assert done[:2] == (3, b"") and sorted(done[2].splitlines()) == sorted([*said.splitlines(), told])
     assert call("translate", "--join", folder) == (3, plain, said)
     again = call("translate", GOLDEN, path, "--shards", num_shards, "--out", folder, *QUICK)
-    assert again == (3, b"", said)  # what it says is kept too
+    assert (again[0], sorted(again[2].splitlines())) == (
+        3,
+        sorted(done[2].splitlines()),
+    )  # what it says is kept too
 
 
 def test_json_has_the_numbers_of_the_lines_in_the_whole_file(call, write, tmp_path):
@@ -133,7 +140,8 @@ def test_a_scheduler_does_the_shards_in_any_order_and_join_waits_for_all(call, t
     before = finished(folder)
     call("translate", GOLDEN, text, "--shards", 4, "--out", folder, *QUICK)
     assert len(finished(folder)) == 4 and before.items() <= finished(folder).items()
-    call("translate", "--join", folder, "--out", tmp_path / "out.en.gz")
+    _, _, said = call("translate", "--join", folder, "--out", tmp_path / "out.en.gz")
+    assert f"wrote {tmp_path / 'out.en.gz'}: 60 lines of 4 shards" in said
     assert gzip.decompress((tmp_path / "out.en.gz").read_bytes()) == plain
 
 
@@ -194,6 +202,27 @@ def test_a_folder_belongs_to_one_run_at_a_time(call, text, tmp_path):
         assert (code == 2) == bool(message) and message in err, (held, asked)
     with locked(folder, None):  # the lock of a killed process is free
         pass
+
+
+def test_a_run_that_is_stopped_says_how_to_go_on(call, text, tmp_path, monkeypatch):
+    def stopped(work, tasks, num_tasks):
+        yield from islice(on_this_machine(work, tasks, num_tasks), 3)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("regard.cli.shards._execute", lambda _: stopped)
+    code, _, err = call("translate", GOLDEN, text, "--shards", 9, "--out", tmp_path / "out", *QUICK)
+    assert code == 130 and "stopped with 3 of 9 shards done; the same command goes on from there" in err
+
+
+def test_a_run_that_cannot_begin_leaves_nothing_behind(call, text, tmp_path):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "letter.txt").write_text("mine")
+    for file, num_shards, folder in (
+        ("none.fr", 4, tmp_path / "new"), (text, 0, tmp_path / "new"), (text, 4, mine),
+    ):  # fmt: skip
+        assert call("translate", GOLDEN, file, "--shards", num_shards, "--out", folder, *QUICK)[0] == 2
+    assert not (tmp_path / "new").exists() and [one.name for one in mine.iterdir()] == ["letter.txt"]
 
 
 # Changed.
@@ -261,11 +290,13 @@ def test_a_damaged_folder_is_named(call, text, tmp_path):
         (("--file", "/dev/null", "--shards", "4", "--out", "OUT"), "is no regular file"),
         (("IN", "--on", "ray"), "--on ray is for shards"),
         (("IN", "--join", "OUT"), "--join takes only the folder"),
+        (("--join", "IN"), "in.fr: is a file; name the folder"),
     ],
 )
 def test_mistakes_are_told_in_a_line(call, text, tmp_path, arguments, message):
     named = {"IN": text, "OUT": tmp_path / "out"}
-    code, out, err = call("translate", GOLDEN, *(named.get(one, one) for one in arguments))
+    model = () if arguments[0] == "--join" else (GOLDEN,)
+    code, out, err = call("translate", *model, *(named.get(one, one) for one in arguments))
     assert (code, out) == (2, b"") and message in err and err.count("\n") == 1
 
 

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -93,6 +94,11 @@ def test_a_lost_node_costs_no_line_and_repeats_none(cluster, text, tmp_path, cap
     command = ["translate", GOLDEN, text, "--shards", 3, "--out", tmp_path / "cli", "--on", "ray", *QUICK]
     environment = os.environ | {"RAY_ADDRESS": three.address}
     words = [sys.executable, "-m", "regard", *map(str, command)]
+    stopped = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
+    while not list((tmp_path / "cli").glob("0*.txt")):
+        time.sleep(0.002)
+    stopped.terminate()
+    assert "the same command goes on" in stopped.communicate()[1] and stopped.returncode == 143
     assert subprocess.run(words, env=environment, capture_output=True).returncode == 3
     assert run(["translate", "--join", str(tmp_path / "cli"), "--out", str(tmp_path / "cli.en")]) == 3
     assert (tmp_path / "cli.en").read_bytes() == (tmp_path / "plain.en").read_bytes()

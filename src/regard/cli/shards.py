@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from regard.cli.progress import progress
 from regard.cli.settings import read_compute
-from regard.errors import ConfigError
+from regard.errors import ConfigError, RegardError
 from regard.files import writing
 
 if TYPE_CHECKING:
@@ -75,8 +76,16 @@ def translate_shards(
         only, num_shards = _place(options.shard)
     work = Work.of(models, read_compute(options), asked, options.glossary, as_json=options.jsonl)
     run = Run(source, options.out, num_shards, only)
-    with progress() as show:
-        return run_shards(run, work, _execute(options.on), show, on_failure)
+    try:
+        with progress() as show:
+            report = run_shards(run, work, _execute(options.on), show, on_failure)
+    except (KeyboardInterrupt, SystemExit):
+        _say(f"stopped{_how_far(options.out)}; the same command goes on from there")
+        raise
+    if only is None:
+        join = f"regard translate --join {shlex.quote(str(options.out))} --out FILE"
+        _say(f"all {num_shards:,} shards are done; to join them: {join}")
+    return report
 
 
 def join_shards(options: argparse.Namespace, on_failure: Callable[[int, str], None]) -> "Report":
@@ -93,7 +102,23 @@ def join_shards(options: argparse.Namespace, on_failure: Callable[[int, str], No
         out.flush()
     for number, reason in report.errors.items():
         on_failure(number, reason)
+    if options.out:
+        _say(f"wrote {options.out}: {report.num_lines:,} lines of {len(folder.shards):,} shards")
     return report
+
+
+def _how_far(path: Path) -> str:
+    from regard.shards.folder import ShardFolder
+
+    try:
+        folder = ShardFolder.read(path)
+    except RegardError:
+        return " before the first shard"
+    return f" with {folder.num_done:,} of {len(folder.shards):,} shards done"
+
+
+def _say(message: str) -> None:
+    print(f"regard: {message}", file=sys.stderr)
 
 
 def _place(shard: str) -> tuple[int, int]:

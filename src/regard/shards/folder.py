@@ -13,6 +13,7 @@ The hash is one of the shard's place, its text, the models and the options.
 import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -83,10 +84,17 @@ class ShardFolder:
             return cls(path, dict(values["source"]), dict(values["work"]), shards)
         except FileNotFoundError:
             raise ConfigError(f"{path}: has no {_MANIFEST}; name the --out of a run with --shards") from None
+        except NotADirectoryError:
+            raise ConfigError(f"{path}: is a file; name the folder of a run with --shards") from None
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise OutputError(
                 f"{path / _MANIFEST}: cannot be read ({error!r:.100}); choose another --out and start again"
             ) from error
+
+    @property
+    def num_done(self) -> int:
+        """How many shards are finished."""
+        return sum(map(self.is_done, self.shards))
 
     def is_done(self, shard: Shard) -> bool:
         """Tell whether a shard is finished; a file that is there is whole."""
@@ -173,7 +181,11 @@ def _size_and_time(source: Path) -> dict[str, int]:
 
 @contextlib.contextmanager
 def locked(path: Path, number: int | None) -> Iterator[IO[bytes]]:
-    """Keep other processes from a shard, or with None from all; the system frees a lock with its process."""
+    """Keep other processes from a shard, or with None from all; the system frees a lock with its process.
+
+    If the block fails before there is a plan, nothing of it stays in the folder.
+    """
+    is_new = not path.exists()
     try:
         path.mkdir(parents=True, exist_ok=True)
         file = (path / _LOCK).open("a+b")
@@ -191,7 +203,21 @@ def locked(path: Path, number: int | None) -> Iterator[IO[bytes]]:
             raise OutputError(
                 f"{path}: cannot be locked ({error.strerror}); choose a folder on another file system"
             ) from error
-        yield file
+        try:
+            yield file
+        except BaseException:
+            if not (path / _MANIFEST).exists():
+                _remove_lock(path, file, with_folder=is_new)
+            raise
+
+
+def _remove_lock(path: Path, file: IO[bytes], *, with_folder: bool) -> None:
+    """Remove the lock of a run that never began, unless another process uses it."""
+    with contextlib.suppress(OSError):
+        _lock(file, 0, 0, wait=False)
+        (path / _LOCK).unlink()
+        if with_folder:
+            path.rmdir()
 
 
 @contextlib.contextmanager
@@ -199,6 +225,8 @@ def planning(file: IO[bytes]) -> Iterator[None]:
     """Wait until no other process reads or writes the plan; `file` is that of `locked`."""
     _lock(file, 0, 1, wait=True)
     try:
+        if not os.fstat(file.fileno()).st_nlink:  # the process that we waited for has failed
+            raise OutputError(f"{file.name}: was removed by another process; run the command again")
         yield
     finally:
         _lock(file, 0, 1, free=True)

@@ -66,31 +66,41 @@ def on_ray(work: Work, tasks: Iterator[Task], num_tasks: int) -> Iterator[Done]:
     except ImportError:
         raise MissingExtraError("--on ray", "ray") from None
     is_ours = not ray.is_initialized()
-    if is_ours:
-        address = os.environ.get("RAY_ADDRESS")
-        how = {"address": address} if address else {"address": "local", "include_dashboard": False}
-        try:
-            with _own_signals():
-                ray.init(**how, logging_level=logging.ERROR, log_to_driver=False)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise ConfigError(
-                f"Ray cannot be reached at {address or 'this machine'} ({reason:.200})"
-            ) from error
     try:
+        if is_ours:
+            _connect(ray)
         yield from _Cluster(ray, work, num_tasks).run(tasks)
     finally:
         if is_ours:
             ray.shutdown()
 
 
+def _connect(ray: Any) -> None:
+    address = os.environ.get("RAY_ADDRESS")
+    how = {"address": address} if address else {"address": "local", "include_dashboard": False}
+    try:
+        with _own_signals():
+            ray.init(**how, logging_level=logging.ERROR, log_to_driver=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigError(f"Ray cannot be reached at {address or 'this machine'} ({reason:.200})") from error
+
+
 @contextlib.contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep our handler of SIGTERM; that of Ray ends the process with a dump of its stack."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, before)
+    """Keep our handler of SIGTERM; those of Ray dump the stack, or end with exit codes of their own."""
+    before, install = signal.getsignal(signal.SIGTERM), signal.signal
+
+    def install_others(number: int, handler: Any) -> Any:
+        return before if number == signal.SIGTERM else install(number, handler)
+
+    signal.signal = install_others  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        signal.signal = install
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)  # the C++ of Ray has installed one without asking Python
 
 
 class _Cluster:
