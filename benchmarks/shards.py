@@ -86,9 +86,10 @@ def on_three_nodes(model: str, text: Path, plain: Path, folder: Path, options: a
     from ray.cluster_utils import Cluster
 
     from regard.engines import Compute
+    from regard.shards.cut import Source, Task
     from regard.shards.on_ray import on_ray
     from regard.shards.run import Run, run_shards
-    from regard.shards.work import Done, Task, Work
+    from regard.shards.work import Done, Translating, Work
 
     call(model, "--file", text, "--out", plain, "--beam", options.beam)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
@@ -104,11 +105,11 @@ def on_three_nodes(model: str, text: Path, plain: Path, folder: Path, options: a
                 cluster.remove_node(others[0], allow_graceful=False)
                 print(f"killed a node after {counted.total()} of {options.shards} shards", flush=True)
 
-    work = Work.of(
+    work = Translating.of(
         [Path(model)], Compute(), {"search": BeamOptions(beam_size=options.beam)}, None, as_json=False
     )
     started = time.perf_counter()
-    run_shards(Run(text, folder / "out", options.shards), work, watched, nothing, nothing)
+    run_shards(Run(Source(text), folder / "out", options.shards), work, watched, nothing, nothing)
     check(folder / "out", plain)
     assert counted == dict.fromkeys(range(1, options.shards + 1), 1)
     print(f"every shard once and the same bytes, in {time.perf_counter() - started:.0f} s")

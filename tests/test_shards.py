@@ -17,9 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regard.alignment.files import PairFiles, lines_of
 from regard.cli import run
 from regard.errors import ConfigError, CorpusError
-from regard.shards.cut import cut, read_tasks
+from regard.shards.cut import Shard, Source
 from regard.shards.folder import locked
 from regard.shards.on_ray import Worker
 from regard.shards.run import on_this_machine
@@ -110,8 +111,9 @@ def test_every_option_of_a_translation_holds_in_shards(call, write, tmp_path):
 def test_shards_are_whole_lines_and_all_of_them(tmp_path_factory, content, num_shards):
     path = tmp_path_factory.mktemp("cut") / "in.fr"
     path.write_bytes(content)
-    shards = cut(path, num_shards)
-    tasks = list(read_tasks(path, shards))
+    source = Source(path)
+    shards = source.cut(num_shards)
+    tasks = list(source.read_tasks(shards))
     assert [one.number for one in shards] == [one.number for one in tasks] == list(range(1, num_shards + 1))
     assert b"".join(task.text for task in tasks) == content
     cuts = [task.text for task in tasks if task.text][:-1]
@@ -121,9 +123,36 @@ def test_shards_are_whole_lines_and_all_of_them(tmp_path_factory, content, num_s
         all(b.first_line == a.first_line + a.num_lines for a, b in pairwise(shards))
         and shards[0].first_line == 1
     )
-    (path.with_name("in.fr.gz")).write_bytes(gzip.compress(content))
-    assert cut(path.with_name("in.fr.gz"), num_shards) == shards
-    assert list(read_tasks(path.with_name("in.fr.gz"), shards[1::2])) == tasks[1::2]
+    packed = Source(path.with_name("in.fr.gz"))
+    packed.path.write_bytes(gzip.compress(content))
+    assert packed.cut(num_shards) == shards
+    assert list(packed.read_tasks(shards[1::2])) == tasks[1::2]
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.tuples(st.text("a\r é", max_size=3), st.text("b\r", max_size=9)), min_size=1, max_size=40),
+    st.integers(1, 9), st.integers(1, 7), st.sampled_from(["", "\ufeff"]), st.booleans(),
+)  # fmt: skip
+def test_shards_of_two_files_have_the_pairs_of_both(
+    tmp_path_factory, pairs, num_shards, multiple, mark, ends
+):
+    folder = tmp_path_factory.mktemp("cut")
+    paths = folder / "in.fr", folder / "in.en"
+    for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
+        path.write_text(mark + "x" + "\n".join(side) + ("\n" if ends else "!"), "utf-8", newline="")
+    source = Source(*paths, multiple)
+    shards = source.cut(num_shards)
+    assert [Shard.from_json(json.loads(json.dumps(one.to_json()))) for one in shards] == shards
+    assert not any(one.num_lines % multiple for one, later in pairwise(shards) if later.num_lines)
+    found = [
+        pair
+        for task in source.read_tasks(shards)
+        for pair in zip(
+            *(lines_of(side, is_first=task.first_line == 1) for side in (task.text, task.beside)), strict=True
+        )
+    ]
+    assert found == list(PairFiles(*paths))
 
 
 # One shard at a time.
@@ -251,10 +280,10 @@ def test_what_has_changed_is_named_and_nothing_is_mixed(call, text, tmp_path):
 
 
 def test_a_file_that_changes_while_it_is_translated_is_found_out(text):
-    shards = cut(text, 4)
+    shards = Source(text).cut(4)
     text.write_bytes(text.read_bytes().replace(b"chat", b"chou"))
     with pytest.raises(CorpusError, match="lines 1 to 15 have changed since the file was cut"):
-        list(read_tasks(text, shards))
+        list(Source(text).read_tasks(shards))
 
 
 def test_a_damaged_folder_is_named(call, text, tmp_path):

@@ -17,9 +17,10 @@ import regard.shards.on_ray
 from regard.cli import run
 from regard.engines import Compute
 from regard.options.search import BeamOptions
+from regard.shards.cut import Source
 from regard.shards.on_ray import on_ray
 from regard.shards.run import Run, run_shards
-from regard.shards.work import Work
+from regard.shards.work import Translating
 
 ray = pytest.importorskip("ray", reason="the extra [ray] is not installed")
 
@@ -79,8 +80,8 @@ def test_a_lost_node_costs_no_line_and_repeats_none(cluster, text, tmp_path, cap
                     os.kill(lost, signal.SIGKILL)  # it would outlive its node for a moment, and go on
 
     asked = {"search": BeamOptions(beam_size=1), "guard": False}
-    work = Work.of([GOLDEN], Compute(), asked, None, as_json=False)
-    how = Run(text, tmp_path / "out", NUM_SHARDS)
+    work = Translating.of([GOLDEN], Compute(), asked, None, as_json=False)
+    how = Run(Source(text), tmp_path / "out", NUM_SHARDS)
     report = run_shards(how, work, counted, lambda *_: None, lambda *_: None)
     assert done == dict.fromkeys(range(1, NUM_SHARDS + 1), 1) and len(report.errors) == 30
     assert re.search(r"a worker was lost; shard \d+ is given to another one", caplog.text)

@@ -18,7 +18,7 @@ from regard.cli.documents import documents_among, translate_documents
 from regard.cli.memory import add_memory, read_memory
 from regard.cli.progress import progress
 from regard.cli.settings import add_compute, add_search, feature_file, read_compute, read_search
-from regard.cli.shards import add_shards, asks_for_shards, join_shards, translate_shards
+from regard.cli.shards import add_shards, asks_for_shards, do_shards, join_shards
 from regard.errors import ConfigError, CorpusError, SourceError
 from regard.files import (
     check_expansion,
@@ -144,7 +144,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Translate, and say what could not be read and what looks wrong."""
     if options.join:
-        return _finish(join_shards(options, _say_failure))
+        return _finish(join_shards(options, bool(options.words or options.file), _say_failure))
     search = read_search(options.beam, options.set)
     searches = options.prefix or options.glossary or options.memory or search or options.nbest > 1
     if options.given and searches:
@@ -159,9 +159,15 @@ def run(options: argparse.Namespace) -> int:
 
     asked = _asked(options, search)
     model, texts = _model_and_texts(options.words)
-    if asks_for_shards(options):
-        file = _file_of_lines(texts, options.file)
-        return _finish(translate_shards(options, [model, *options.others], file, asked, _say_failure))
+    unfit = {"--given": options.given, "--memory": options.memory, "--fuzzy": options.fuzzy}
+    if asks_for_shards(options, unfit):
+        from regard.shards.cut import Source
+        from regard.shards.work import Translating
+
+        source = Source(_file_of_lines(texts, options.file))
+        models, compute = [model, *options.others], read_compute(options)
+        work = Translating.of(models, compute, asked, options.glossary, as_json=options.jsonl)
+        return _finish(do_shards(options, NAME, source, work, _say_failure))
     if documents := documents_among(texts, options.out is not None):
         _refuse_for_documents(options)
         refuse_to_replace([options.out], [options.glossary, *options.memory, model, *options.others])

@@ -15,15 +15,15 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
-from regard.errors import ConfigError, CorpusError, OutputError
+from regard.errors import ConfigError, OutputError
 from regard.files import is_unfinished, writing
 from regard.progress import Progress
-from regard.shards.cut import Shard, cut
+from regard.shards.cut import Shard, Source
 from regard.shards.work import Done
 from regard.translate.lines import Report
 
@@ -44,16 +44,16 @@ class ShardFolder:
 
     @classmethod
     def begin(
-        cls, path: Path, source: Path, num_shards: int, work: dict[str, Any], on_progress: Progress
+        cls, path: Path, source: Source, num_shards: int, work: dict[str, Any], on_progress: Progress
     ) -> "ShardFolder":
         """Return the folder of this run: a new one, or the one that was begun, if nothing has changed."""
-        now = _size_and_time(source)
-        if not (path / _MANIFEST).exists():
+        now = source.size_and_time()
+        if not has_begun(path):
             for leftover in path.glob(f".{_MANIFEST}.*"):
                 leftover.unlink()
             if any(one.name != _LOCK for one in path.iterdir()):
                 raise OutputError(f"{path}: has other files in it; choose another --out")
-            found = cls(path, now, work, tuple(cut(source, num_shards, on_progress)))
+            found = cls(path, now, work, tuple(source.cut(num_shards, on_progress)))
             found._write()
             return found
         found = cls.read(path)
@@ -64,7 +64,7 @@ class ShardFolder:
         ]
         if len(found.shards) != num_shards:
             changed.append(f"--shards was {len(found.shards)} and is {num_shards}")
-        elif now != found.source and tuple(cut(source, num_shards, on_progress)) != found.shards:
+        elif now != found.source and tuple(source.cut(num_shards, on_progress)) != found.shards:
             changed.append(f"the text of {source} is another")
         if changed:
             raise ConfigError(
@@ -80,7 +80,7 @@ class ShardFolder:
             values = json.loads((path / _MANIFEST).read_text("utf-8"))
             if values["format"] != FORMAT:
                 raise ValueError(f"format {values['format']!r:.40}")
-            shards = tuple(Shard(**one) for one in values["shards"])
+            shards = tuple(Shard.from_json(one) for one in values["shards"])
             return cls(path, dict(values["source"]), dict(values["work"]), shards)
         except FileNotFoundError:
             raise ConfigError(f"{path}: has no {_MANIFEST}; name the --out of a run with --shards") from None
@@ -150,7 +150,7 @@ class ShardFolder:
 
     def text_path(self, shard: Shard) -> Path:
         """Return the file of a finished shard."""
-        named = json.dumps([self._work_hash, asdict(shard)], sort_keys=True)
+        named = json.dumps([self._work_hash, shard.to_json()], sort_keys=True)
         return self.path / f"{shard.number:05}-{_sha256(named)[:16]}.txt"
 
     def _report_path(self, shard: Shard) -> Path:
@@ -165,18 +165,15 @@ class ShardFolder:
             "format": FORMAT,
             "source": self.source,
             "work": self.work,
-            "shards": [asdict(shard) for shard in self.shards],
+            "shards": [shard.to_json() for shard in self.shards],
         }
         with writing(self.path / _MANIFEST) as (file,):
             file.write(json.dumps(values, indent=1).encode())
 
 
-def _size_and_time(source: Path) -> dict[str, int]:
-    try:
-        status = source.stat()
-    except OSError as error:
-        raise CorpusError(f"{source}: cannot be opened ({error.strerror})") from error
-    return {"size": status.st_size, "modified": status.st_mtime_ns}
+def has_begun(path: Path) -> bool:
+    """Tell whether a folder has the plan of a run."""
+    return (path / _MANIFEST).exists()
 
 
 @contextlib.contextmanager
@@ -206,7 +203,7 @@ def locked(path: Path, number: int | None) -> Iterator[IO[bytes]]:
         try:
             yield file
         except BaseException:
-            if not (path / _MANIFEST).exists():
+            if not has_begun(path):
                 _remove_lock(path, file, with_folder=is_new)
             raise
 
