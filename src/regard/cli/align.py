@@ -13,6 +13,7 @@ from regard.cli.settings import add_gold_format, read_gold_format
 from regard.cli.shards import add_shards, asks_for_shards, do_shards, join_shards
 from regard.errors import ConfigError
 from regard.files import refuse_to_replace, writing
+from regard.remote import place
 
 if TYPE_CHECKING:
     from regard.alignment.attention import Alignment
@@ -81,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gold_format(parser)
     parser.add_argument("--jsonl", action="store_true", help="print one JSON object per pair: words, links")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write to a file; it appears when everything is done"
+        "--out", type=place, metavar="FILE", help="write to a file; it appears when everything is done"
     )
     parser.add_argument("--draw", type=int, metavar="N", help="draw the alignment of line N")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="with --draw: write the picture to a file")

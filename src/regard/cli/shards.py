@@ -6,12 +6,12 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from regard.cli.progress import progress
 from regard.errors import ConfigError, RegardError
 from regard.files import writing
+from regard.remote import Place, place
 
 if TYPE_CHECKING:
     from regard.shards.cut import Source
@@ -37,7 +37,7 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
         "(default: here)",
     )  # fmt: skip
     parser.add_argument(
-        "--join", type=Path, metavar="FOLDER", help="write the lines of all shards in a folder in order"
+        "--join", type=place, metavar="FOLDER", help="write the lines of all shards in a folder in order"
     )
 
 
@@ -57,7 +57,7 @@ def asks_for_shards(options: argparse.Namespace, unfit: Mapping[str, object]) ->
             raise ConfigError(f"{name} is not for shards; leave it out, or --shards")
     if options.out is None:
         raise ConfigError("shards go into a folder; name it: --out FOLDER")
-    if options.out.exists() and not options.out.is_dir():
+    if options.out.is_file():
         raise ConfigError(f"--out {options.out} is a file; shards go into a folder")
     return True
 
@@ -109,14 +109,14 @@ def join_shards(
     return report
 
 
-def _how_far(path: Path) -> str:
+def _how_far(path: Place) -> str:
     from regard.shards.folder import ShardFolder
 
     try:
         folder = ShardFolder.read(path)
     except RegardError:
         return " before the first shard"
-    return f" with {folder.num_done:,} of {len(folder.shards):,} shards done"
+    return f" with {len(folder.finished()):,} of {len(folder.shards):,} shards done"
 
 
 def _say(message: str) -> None:

@@ -6,11 +6,12 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, Self
+from typing import Any, BinaryIO, Protocol, Self, cast
 
 from regard.errors import ConfigError, CorpusError
 from regard.files import READ_ERRORS, decompressed
 from regard.progress import Progress, unshown
+from regard.remote import Place
 
 _BLOCK_BYTES = 1 << 20
 _MAX_SHARD_BYTES = 1 << 28  # some are in memory at once
@@ -73,8 +74,8 @@ class Source:
     Every shard but the last has a multiple of `multiple` lines.
     """
 
-    path: Path
-    beside: Path | None = None
+    path: Place
+    beside: Place | None = None
     multiple: int = 1
 
     def __str__(self) -> str:
@@ -82,7 +83,7 @@ class Source:
 
     def size_and_time(self) -> dict[str, int]:
         """Return sizes and times: if they are the same, the text is taken to be the same."""
-        values = {}
+        values: dict[str, int] = {}
         for name, path in (("", self.path), ("beside_", self.beside)):
             if path is not None:
                 try:
@@ -139,18 +140,18 @@ class Source:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Place) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as raw:
-            if not stat.S_ISREG(path.stat().st_mode):
+            if isinstance(path, Path) and not stat.S_ISREG(path.stat().st_mode):
                 raise CorpusError(f"{path}: is no regular file; shards are read from a file")
-            yield decompressed(path, raw)
+            yield decompressed(path, cast(BinaryIO, raw))
     except READ_ERRORS as error:
         reason = getattr(error, "strerror", None) or error
         raise CorpusError(f"{path}: cannot be read ({reason}); check the name, or copy it again") from error
 
 
-def _num_bytes(path: Path) -> int:
+def _num_bytes(path: Place) -> int:
     with _opened(path) as stream:
         if stream.seekable():
             return path.stat().st_size

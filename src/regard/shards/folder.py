@@ -23,6 +23,7 @@ from typing import IO, Any
 from regard.errors import ConfigError, OutputError
 from regard.files import is_unfinished, writing
 from regard.progress import Progress
+from regard.remote import Place, Remote
 from regard.shards.cut import Shard, Source
 from regard.shards.work import Done
 from regard.translate.lines import Report
@@ -37,20 +38,19 @@ _BLOCK_BYTES = 1 << 20
 class ShardFolder:
     """The shards of an input and what is done of them. `work` is the identity of the models and options."""
 
-    path: Path
+    path: Place
     source: dict[str, int]
     work: dict[str, Any]
     shards: tuple[Shard, ...]
 
     @classmethod
     def begin(
-        cls, path: Path, source: Source, num_shards: int, work: dict[str, Any], on_progress: Progress
+        cls, path: Place, source: Source, num_shards: int, work: dict[str, Any], on_progress: Progress
     ) -> "ShardFolder":
         """Return the folder of this run: a new one, or the one that was begun, if nothing has changed."""
         now = source.size_and_time()
         if not has_begun(path):
-            for leftover in path.glob(f".{_MANIFEST}.*"):
-                leftover.unlink()
+            _remove_unfinished(path, (f".{_MANIFEST}.",))
             if any(one.name != _LOCK for one in path.iterdir()):
                 raise OutputError(f"{path}: has other files in it; choose another --out")
             found = cls(path, now, work, tuple(source.cut(num_shards, on_progress)))
@@ -74,7 +74,7 @@ class ShardFolder:
         return found
 
     @classmethod
-    def read(cls, path: Path) -> "ShardFolder":
+    def read(cls, path: Place) -> "ShardFolder":
         """Return a folder that was begun."""
         try:
             values = json.loads((path / _MANIFEST).read_text("utf-8"))
@@ -91,14 +91,10 @@ class ShardFolder:
                 f"{path / _MANIFEST}: cannot be read ({error!r:.100}); choose another --out and start again"
             ) from error
 
-    @property
-    def num_done(self) -> int:
-        """How many shards are finished."""
-        return sum(map(self.is_done, self.shards))
-
-    def is_done(self, shard: Shard) -> bool:
-        """Tell whether a shard is finished; a file that is there is whole."""
-        return self.text_path(shard).exists()
+    def finished(self) -> set[int]:
+        """Return the numbers of the finished shards; a file that is there is whole."""
+        names = {one.name for one in self.path.iterdir()}
+        return {shard.number for shard in self.shards if self.text_path(shard).name in names}
 
     def store(self, done: Done) -> None:
         """Write a finished shard."""
@@ -119,7 +115,7 @@ class ShardFolder:
 
     def join(self, out: IO[bytes], on_progress: Progress) -> Report:
         """Write the lines of all shards in order, and return the report of all."""
-        missing = [shard.number for shard in self.shards if not self.is_done(shard)]
+        missing = sorted({shard.number for shard in self.shards} - self.finished())
         if missing:
             raise ConfigError(
                 f"{self.path}: {len(missing):,} of {len(self.shards):,} shards are missing, the first is "
@@ -143,17 +139,14 @@ class ShardFolder:
 
     def remove_leftovers(self, shards: Sequence[Shard]) -> None:
         """Remove what killed processes left unfinished of these shards."""
-        names = tuple(f".{shard.number:05}-" for shard in shards)
-        for path in self.path.iterdir():
-            if is_unfinished(path) and path.name.startswith(names):
-                path.unlink(missing_ok=True)
+        _remove_unfinished(self.path, tuple(f".{shard.number:05}-" for shard in shards))
 
-    def text_path(self, shard: Shard) -> Path:
+    def text_path(self, shard: Shard) -> Place:
         """Return the file of a finished shard."""
         named = json.dumps([self._work_hash, shard.to_json()], sort_keys=True)
         return self.path / f"{shard.number:05}-{_sha256(named)[:16]}.txt"
 
-    def _report_path(self, shard: Shard) -> Path:
+    def _report_path(self, shard: Shard) -> Place:
         return self.text_path(shard).with_suffix(".json")
 
     @cached_property
@@ -171,17 +164,29 @@ class ShardFolder:
             file.write(json.dumps(values, indent=1).encode())
 
 
-def has_begun(path: Path) -> bool:
+def has_begun(path: Place) -> bool:
     """Tell whether a folder has the plan of a run."""
     return (path / _MANIFEST).exists()
 
 
+def _remove_unfinished(path: Place, beginnings: tuple[str, ...]) -> None:
+    """Remove temporary files of killed processes; behind a URL there are none."""
+    if isinstance(path, Path):
+        for one in path.iterdir():
+            if is_unfinished(one) and one.name.startswith(beginnings):
+                one.unlink(missing_ok=True)
+
+
 @contextlib.contextmanager
-def locked(path: Path, number: int | None) -> Iterator[IO[bytes]]:
+def locked(path: Place, number: int | None) -> Iterator[IO[bytes] | None]:
     """Keep other processes from a shard, or with None from all; the system frees a lock with its process.
 
-    If the block fails before there is a plan, nothing of it stays in the folder.
+    If the block fails before there is a plan, nothing of it stays in the folder. Behind a URL there are no
+    locks: two processes may do the same shard, and write the same bytes.
     """
+    if isinstance(path, Remote):
+        yield None
+        return
     is_new = not path.exists()
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -218,8 +223,11 @@ def _remove_lock(path: Path, file: IO[bytes], *, with_folder: bool) -> None:
 
 
 @contextlib.contextmanager
-def planning(file: IO[bytes]) -> Iterator[None]:
+def planning(file: IO[bytes] | None) -> Iterator[None]:
     """Wait until no other process reads or writes the plan; `file` is that of `locked`."""
+    if file is None:
+        yield
+        return
     _lock(file, 0, 1, wait=True)
     try:
         if not os.fstat(file.fileno()).st_nlink:  # the process that we waited for has failed

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from regard.parallel import Pool, num_cores
 from regard.progress import Progress
+from regard.remote import Place
 from regard.shards.cut import Source, Task
 from regard.shards.folder import ShardFolder, locked, planning
 from regard.shards.work import Done, Work
@@ -28,7 +28,7 @@ class Run:
     """What is cut into how many shards, and the folder of the results; `only` names one shard."""
 
     source: Source
-    folder: Path
+    folder: Place
     num_shards: int
     only: int | None = None
 
@@ -46,7 +46,7 @@ def run_shards(
             folder = ShardFolder.begin(run.folder, run.source, run.num_shards, work.identity, on_progress)
         wanted = [shard for shard in folder.shards if run.only in (None, shard.number)]
         folder.remove_leftovers(wanted)
-        finished = {shard.number for shard in wanted if folder.is_done(shard)}
+        finished = folder.finished()
         missing = [shard for shard in wanted if shard.number not in finished]
         reports = {shard.number: folder.report(shard) for shard in wanted if shard.number in finished}
         for report in reports.values():
