@@ -3,6 +3,7 @@
     python benchmarks/shards.py in.fr
     python benchmarks/shards.py in.fr --shards 50 --kills 10
     python benchmarks/shards.py in.fr --shards 30 --ray
+    python benchmarks/shards.py in.fr --shards 500 --project 10000000
 
 Without a flag the same lines are translated with `regard translate` plainly and in shards, in turns, and times are given
 as ratios: of the clock, and of processor seconds, which other work on the machine disturbs less. Every result is
@@ -10,6 +11,8 @@ compared with that of the plain translation, byte for byte.
 
 `--kills N` kills the run in shards N times, at random moments, and looks whether finished shards are written again.
 `--ray` needs the extra `[ray]`: three nodes of one core on this machine, one of which is killed half-way.
+`--project N` measures the bookkeeping of N lines (cutting, reading, storing, joining) with all N, and copies instead of
+translations; it measures translating with `--lines` lines, and says how long N would take. All in processor seconds.
 """
 
 import argparse
@@ -24,8 +27,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
+from typing import ClassVar
 
 from regard.options.search import BeamOptions
 
@@ -86,9 +90,10 @@ def on_three_nodes(model: str, text: Path, plain: Path, folder: Path, options: a
     from ray.cluster_utils import Cluster
 
     from regard.engines import Compute
+    from regard.shards.cut import Source, Task
     from regard.shards.on_ray import on_ray
     from regard.shards.run import Run, run_shards
-    from regard.shards.work import Done, Task, Work
+    from regard.shards.work import Done, Translating, Work
 
     call(model, "--file", text, "--out", plain, "--beam", options.beam)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
@@ -104,16 +109,56 @@ def on_three_nodes(model: str, text: Path, plain: Path, folder: Path, options: a
                 cluster.remove_node(others[0], allow_graceful=False)
                 print(f"killed a node after {counted.total()} of {options.shards} shards", flush=True)
 
-    work = Work.of(
+    work = Translating.of(
         [Path(model)], Compute(), {"search": BeamOptions(beam_size=options.beam)}, None, as_json=False
     )
     started = time.perf_counter()
-    run_shards(Run(text, folder / "out", options.shards), work, watched, nothing, nothing)
+    run_shards(Run(Source(text), folder / "out", options.shards), work, watched, nothing, nothing)
     check(folder / "out", plain)
     assert counted == dict.fromkeys(range(1, options.shards + 1), 1)
     print(f"every shard once and the same bytes, in {time.perf_counter() - started:.0f} s")
     ray.shutdown()
     cluster.shutdown()
+
+
+def project(model: str, text: Path, plain: Path, folder: Path, options: argparse.Namespace) -> None:
+    from regard.shards.cut import Source, Task
+    from regard.shards.folder import ShardFolder
+    from regard.shards.run import Run, run_shards
+    from regard.shards.work import Done
+    from regard.translate.lines import Report
+
+    class Copying:
+        stage = "copying"
+        identity: ClassVar[dict[str, str]] = {}
+
+        def worker(self, *_: object) -> Callable[[Task], Done]:
+            return lambda task: Done(task.number, task.text, Report(num_lines=task.first_line))
+
+    _, seconds = call(model, "--file", text, "--out", plain, "--beam", options.beam)
+    lines, large, joined = (
+        text.read_bytes().splitlines(keepends=True),
+        folder / "large.txt",
+        folder / "joined.txt",
+    )
+    with large.open("wb") as file:
+        file.writelines(islice(cycle(lines), options.project))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    work, began = Copying(), time.process_time()
+    run = Run(Source(large), folder / "out", options.shards)
+    run_shards(run, work, lambda work, tasks, _: map(work.worker(), tasks), nothing, nothing)
+    ended = time.process_time()
+    with joined.open("wb") as out:
+        ShardFolder.read(folder / "out").join(out, nothing)
+    joining = time.process_time() - ended
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert joined.stat().st_size == large.stat().st_size
+    whole = seconds / len(lines) * options.project
+    print(
+        f"{options.project:,} lines in {options.shards:,} shards, in processor seconds: cut, read and stored in "
+        f"{ended - began:.1f}, joined in {joining:.1f}; translating would take {whole:,.0f} ({len(lines):,} lines took "
+        f"{seconds:.1f}), so bookkeeping is {(ended - began + joining) / whole:.2%} of it; {memory / 1024:.0f} MiB more memory"
+    )
 
 
 def nothing(*_: object) -> None:
@@ -144,10 +189,13 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ray", action="store_true")
+    parser.add_argument("--project", type=int, metavar="LINES")
     options = parser.parse_args()
     measure: Callable[[str, Path, Path, Path, argparse.Namespace], None] = overhead
     if options.kills or options.ray:
         measure = kills if options.kills else on_three_nodes
+    if options.project:
+        measure = project
     with tempfile.TemporaryDirectory() as name, options.text.open("rb") as lines:
         text = Path(name) / "in.txt"
         text.write_bytes(b"".join(islice(lines, options.lines)))

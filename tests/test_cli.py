@@ -117,20 +117,37 @@ def test_debug_shows_the_traceback(tmp_path):
     assert done.returncode != 0 and "Traceback" in done.stderr
 
 
+_KILLED = """
+import os, sys, time
+from regard.cli import doctor, main
+def kill():
+    os.kill(os.getpid(), int(sys.argv[1]))
+    time.sleep(0.1)
+class Finaliser:
+    def __del__(self):
+        kill()
+def changes():
+    try:
+        kill()
+    except BaseException as error:
+        raise ValueError from error
+def run(options):
+    eval(sys.argv[2])
+    time.sleep(60)
+doctor.run = run
+main(["doctor"])
+"""
+
+
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_waits_for_the_end_of_an_import(number, code, tmp_path):
-    """An import that swallows every error does not swallow the signal."""
+@pytest.mark.parametrize("within", ["__import__('swallows')", "Finaliser()", "changes()"])
+def test_a_signal_is_not_lost(number, code, within, tmp_path):
+    """Not in an import that swallows every error, nor in a finaliser, nor if it becomes another error."""
     (tmp_path / "swallows.py").write_text(
-        f"import os, time\ntry:\n    os.kill(os.getpid(), {int(number)})\n    time.sleep(0.1)\n"
-        "except BaseException:\n    pass\n"
-    )
-    script = (
-        "import time\nfrom regard.cli import doctor, main\n"
-        "def run(options):\n    import swallows\n    time.sleep(60)\n"
-        "doctor.run = run\nmain(['doctor'])\n"
+        "import __main__\ntry:\n    __main__.kill()\nexcept BaseException:\n    pass\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, timeout=60,
+        [sys.executable, "-c", _KILLED, str(int(number)), within], cwd=tmp_path, capture_output=True, timeout=60,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     assert done.returncode == code and done.stdout == b"" and b"Traceback" not in done.stderr

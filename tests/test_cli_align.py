@@ -320,3 +320,37 @@ def test_a_pair_too_long_is_named_by_its_line():
         list(align_pairs(pairs, model))
     with pytest.raises(SourceError, match="pair 12 has"):
         list(align_pairs(pairs[-1:], model, first_number=12))
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [(), ("--words", "--jsonl"), ("--back", "back.regard"), ("--back", "back.regard", "--how", "union")],
+)
+def test_joined_shards_are_the_links_of_one_run(call, folder, tmp_path, monkeypatch, flags):
+    monkeypatch.setattr("regard.alignment.attention.CHUNK", 20)
+    monkeypatch.chdir(folder)
+    shards = ("there.regard", "a.fr", "a.en", *flags, "--out", tmp_path / "links")
+    assert call(*shards, "--shard", "2/4")[0] == 0
+    code, _, err = call(*shards, "--shards", 4)
+    assert code == 0 and "all 4 shards are done; to join them: regard align --join" in err
+    code, plain, _ = call("there.regard", "a.fr", "a.en", *flags)
+    assert code == 0 and plain.count("\n") == 60
+    assert call("--join", tmp_path / "links")[:2] == (0, plain)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("there.regard", "a.fr", "a.en", "--gold", "a.fr"), "--gold is not for shards"),
+        (("a.fr", "a.en", "--given", "a.fr"), "--given is not for shards"),
+        (("a.fr", "a.en", "--train", "a.fr", "a.en"), "--train is not for shards"),
+        (("a.fr", "a.en"), "name a model, or leave out --shards"),
+        (("there.regard", "a.fr", "short.en"), "a.fr has 60 lines and short.en has 1"),
+    ],
+)
+def test_what_cannot_be_done_in_shards_is_told(call, folder, tmp_path, monkeypatch, words, told):
+    monkeypatch.chdir(folder)
+    (folder / "short.en").write_text("one\n")
+    code, out, err = call(*words, "--shards", 4, "--out", tmp_path / "out")
+    assert code == 2 and not out and told in err and err.count("\n") == 1
+    assert not (tmp_path / "out").exists()

@@ -10,18 +10,20 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regard.alignment.files import PairFiles, lines_of
 from regard.cli import run
 from regard.errors import ConfigError, CorpusError
-from regard.shards.cut import cut, read_tasks
+from regard.shards.cut import Shard, Source
 from regard.shards.folder import locked
 from regard.shards.on_ray import Worker
+from regard.shards.run import on_this_machine
 
 GOLDEN = Path(__file__).parent / "golden" / "model-1.regard"
 OTHER = "fr-en-fixed"
@@ -66,10 +68,16 @@ def test_joined_shards_are_the_bytes_of_a_plain_translation(call, write, tmp_pat
     code, plain, said = call("translate", GOLDEN, "--file", path, *QUICK)
     assert code == 3 and plain.count(b"\n") == 9
     done = call("translate", GOLDEN, path, "--shards", num_shards, "--out", folder, *QUICK)
-    assert done[:2] == (3, b"") and sorted(done[2].splitlines()) == sorted(said.splitlines())
+    told = (
+        f"regard: all {num_shards} shards are done; to join them: regard translate --join {folder} --out FILE"
+    )
+    assert done[:2] == (3, b"") and sorted(done[2].splitlines()) == sorted([*said.splitlines(), told])
     assert call("translate", "--join", folder) == (3, plain, said)
     again = call("translate", GOLDEN, path, "--shards", num_shards, "--out", folder, *QUICK)
-    assert again == (3, b"", said)  # what it says is kept too
+    assert (again[0], sorted(again[2].splitlines())) == (
+        3,
+        sorted(done[2].splitlines()),
+    )  # what it says is kept too
 
 
 def test_json_has_the_numbers_of_the_lines_in_the_whole_file(call, write, tmp_path):
@@ -103,8 +111,9 @@ def test_every_option_of_a_translation_holds_in_shards(call, write, tmp_path):
 def test_shards_are_whole_lines_and_all_of_them(tmp_path_factory, content, num_shards):
     path = tmp_path_factory.mktemp("cut") / "in.fr"
     path.write_bytes(content)
-    shards = cut(path, num_shards)
-    tasks = list(read_tasks(path, shards))
+    source = Source(path)
+    shards = source.cut(num_shards)
+    tasks = list(source.read_tasks(shards))
     assert [one.number for one in shards] == [one.number for one in tasks] == list(range(1, num_shards + 1))
     assert b"".join(task.text for task in tasks) == content
     cuts = [task.text for task in tasks if task.text][:-1]
@@ -114,9 +123,36 @@ def test_shards_are_whole_lines_and_all_of_them(tmp_path_factory, content, num_s
         all(b.first_line == a.first_line + a.num_lines for a, b in pairwise(shards))
         and shards[0].first_line == 1
     )
-    (path.with_name("in.fr.gz")).write_bytes(gzip.compress(content))
-    assert cut(path.with_name("in.fr.gz"), num_shards) == shards
-    assert list(read_tasks(path.with_name("in.fr.gz"), shards[1::2])) == tasks[1::2]
+    packed = Source(path.with_name("in.fr.gz"))
+    packed.path.write_bytes(gzip.compress(content))
+    assert packed.cut(num_shards) == shards
+    assert list(packed.read_tasks(shards[1::2])) == tasks[1::2]
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.tuples(st.text("a\r é", max_size=3), st.text("b\r", max_size=9)), min_size=1, max_size=40),
+    st.integers(1, 9), st.integers(1, 7), st.sampled_from(["", "\ufeff"]), st.booleans(),
+)  # fmt: skip
+def test_shards_of_two_files_have_the_pairs_of_both(
+    tmp_path_factory, pairs, num_shards, multiple, mark, ends
+):
+    folder = tmp_path_factory.mktemp("cut")
+    paths = folder / "in.fr", folder / "in.en"
+    for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
+        path.write_text(mark + "x" + "\n".join(side) + ("\n" if ends else "!"), "utf-8", newline="")
+    source = Source(*paths, multiple)
+    shards = source.cut(num_shards)
+    assert [Shard.from_json(json.loads(json.dumps(one.to_json()))) for one in shards] == shards
+    assert not any(one.num_lines % multiple for one, later in pairwise(shards) if later.num_lines)
+    found = [
+        pair
+        for task in source.read_tasks(shards)
+        for pair in zip(
+            *(lines_of(side, is_first=task.first_line == 1) for side in (task.text, task.beside)), strict=True
+        )
+    ]
+    assert found == list(PairFiles(*paths))
 
 
 # One shard at a time.
@@ -133,7 +169,8 @@ def test_a_scheduler_does_the_shards_in_any_order_and_join_waits_for_all(call, t
     before = finished(folder)
     call("translate", GOLDEN, text, "--shards", 4, "--out", folder, *QUICK)
     assert len(finished(folder)) == 4 and before.items() <= finished(folder).items()
-    call("translate", "--join", folder, "--out", tmp_path / "out.en.gz")
+    _, _, said = call("translate", "--join", folder, "--out", tmp_path / "out.en.gz")
+    assert f"wrote {tmp_path / 'out.en.gz'}: 60 lines of 4 shards" in said
     assert gzip.decompress((tmp_path / "out.en.gz").read_bytes()) == plain
 
 
@@ -196,6 +233,27 @@ def test_a_folder_belongs_to_one_run_at_a_time(call, text, tmp_path):
         pass
 
 
+def test_a_run_that_is_stopped_says_how_to_go_on(call, text, tmp_path, monkeypatch):
+    def stopped(work, tasks, num_tasks):
+        yield from islice(on_this_machine(work, tasks, num_tasks), 3)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("regard.cli.shards._execute", lambda _: stopped)
+    code, _, err = call("translate", GOLDEN, text, "--shards", 9, "--out", tmp_path / "out", *QUICK)
+    assert code == 130 and "stopped with 3 of 9 shards done; the same command goes on from there" in err
+
+
+def test_a_run_that_cannot_begin_leaves_nothing_behind(call, text, tmp_path):
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "letter.txt").write_text("mine")
+    for file, num_shards, folder in (
+        ("none.fr", 4, tmp_path / "new"), (text, 0, tmp_path / "new"), (text, 4, mine),
+    ):  # fmt: skip
+        assert call("translate", GOLDEN, file, "--shards", num_shards, "--out", folder, *QUICK)[0] == 2
+    assert not (tmp_path / "new").exists() and [one.name for one in mine.iterdir()] == ["letter.txt"]
+
+
 # Changed.
 
 
@@ -222,10 +280,10 @@ def test_what_has_changed_is_named_and_nothing_is_mixed(call, text, tmp_path):
 
 
 def test_a_file_that_changes_while_it_is_translated_is_found_out(text):
-    shards = cut(text, 4)
+    shards = Source(text).cut(4)
     text.write_bytes(text.read_bytes().replace(b"chat", b"chou"))
     with pytest.raises(CorpusError, match="lines 1 to 15 have changed since the file was cut"):
-        list(read_tasks(text, shards))
+        list(Source(text).read_tasks(shards))
 
 
 def test_a_damaged_folder_is_named(call, text, tmp_path):
@@ -261,11 +319,13 @@ def test_a_damaged_folder_is_named(call, text, tmp_path):
         (("--file", "/dev/null", "--shards", "4", "--out", "OUT"), "is no regular file"),
         (("IN", "--on", "ray"), "--on ray is for shards"),
         (("IN", "--join", "OUT"), "--join takes only the folder"),
+        (("--join", "IN"), "in.fr: is a file; name the folder"),
     ],
 )
 def test_mistakes_are_told_in_a_line(call, text, tmp_path, arguments, message):
     named = {"IN": text, "OUT": tmp_path / "out"}
-    code, out, err = call("translate", GOLDEN, *(named.get(one, one) for one in arguments))
+    model = () if arguments[0] == "--join" else (GOLDEN,)
+    code, out, err = call("translate", *model, *(named.get(one, one) for one in arguments))
     assert (code, out) == (2, b"") and message in err and err.count("\n") == 1
 
 

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -16,9 +17,10 @@ import regard.shards.on_ray
 from regard.cli import run
 from regard.engines import Compute
 from regard.options.search import BeamOptions
+from regard.shards.cut import Source
 from regard.shards.on_ray import on_ray
 from regard.shards.run import Run, run_shards
-from regard.shards.work import Work
+from regard.shards.work import Translating
 
 ray = pytest.importorskip("ray", reason="the extra [ray] is not installed")
 
@@ -78,8 +80,8 @@ def test_a_lost_node_costs_no_line_and_repeats_none(cluster, text, tmp_path, cap
                     os.kill(lost, signal.SIGKILL)  # it would outlive its node for a moment, and go on
 
     asked = {"search": BeamOptions(beam_size=1), "guard": False}
-    work = Work.of([GOLDEN], Compute(), asked, None, as_json=False)
-    how = Run(text, tmp_path / "out", NUM_SHARDS)
+    work = Translating.of([GOLDEN], Compute(), asked, None, as_json=False)
+    how = Run(Source(text), tmp_path / "out", NUM_SHARDS)
     report = run_shards(how, work, counted, lambda *_: None, lambda *_: None)
     assert done == dict.fromkeys(range(1, NUM_SHARDS + 1), 1) and len(report.errors) == 30
     assert re.search(r"a worker was lost; shard \d+ is given to another one", caplog.text)
@@ -93,6 +95,11 @@ def test_a_lost_node_costs_no_line_and_repeats_none(cluster, text, tmp_path, cap
     command = ["translate", GOLDEN, text, "--shards", 3, "--out", tmp_path / "cli", "--on", "ray", *QUICK]
     environment = os.environ | {"RAY_ADDRESS": three.address}
     words = [sys.executable, "-m", "regard", *map(str, command)]
+    stopped = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
+    while not list((tmp_path / "cli").glob("0*.txt")):
+        time.sleep(0.002)
+    stopped.terminate()
+    assert "the same command goes on" in stopped.communicate()[1] and stopped.returncode == 143
     assert subprocess.run(words, env=environment, capture_output=True).returncode == 3
     assert run(["translate", "--join", str(tmp_path / "cli"), "--out", str(tmp_path / "cli.en")]) == 3
     assert (tmp_path / "cli.en").read_bytes() == (tmp_path / "plain.en").read_bytes()

@@ -686,13 +686,21 @@ def test_a_full_disk_is_told_and_the_last_checkpoint_stays(corpus, tmp_path):
     assert all(torch.equal(after.tensors[name], before.tensors[name]) for name in before.tensors)
 
 
-def torchrun(request, num_processes, *more):
-    """Start torchrun on a free port of its own."""
+def torchrun(request, *flags):
+    """Start two processes by torchrun, on a free port of its own, and for each restart another one."""
     return subprocess.Popen(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(num_processes),
-         *command_for(request, *more)],
-        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *flags,
+         *command_for(request)],
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"},
     )  # fmt: skip
+
+
+def kill_one(process):
+    """Kill a process that torchrun has started, and return all of them."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(children[-1]), signal.SIGKILL)
+    return children
 
 
 def losses_of(request):
@@ -701,12 +709,14 @@ def losses_of(request):
 
 
 @pytest.mark.slow
-def test_two_processes_learn_what_one_learns(corpus, tmp_path):
+def test_two_processes_learn_what_one_learns_though_one_is_killed(corpus, tmp_path):
     alone, together = (request_for(corpus, tmp_path / name, steps=20) for name in ("a.regard", "b.regard"))
     for request in (alone, together):
         request.options["model"].update(dropout=0.0, attention_dropout=0.0, feed_forward_dropout=0.0)
     run(alone)
-    process = torchrun(together, 2)
+    process = torchrun(together, "--max-restarts", "1")
+    wait_for_update(together, 6)
+    kill_one(process)
     _, errors = process.communicate()
     assert process.returncode == 0, errors
     assert losses_of(together) == pytest.approx(losses_of(alone), abs=1e-5)
@@ -716,11 +726,10 @@ def test_two_processes_learn_what_one_learns(corpus, tmp_path):
 @pytest.mark.slow
 def test_the_death_of_one_process_ends_the_others(corpus, tmp_path):
     request = request_for(corpus, tmp_path / "m.regard", steps=100_000, valid_steps=1000)
-    process = torchrun(request, 2)
+    process = torchrun(request)
     wait_for_update(request, 5)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     started = time.monotonic()
-    os.kill(int(children[-1]), signal.SIGKILL)
+    children = kill_one(process)
     process.communicate()
     assert process.returncode != 0 and time.monotonic() - started < 120
     for child in children:

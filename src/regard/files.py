@@ -9,17 +9,21 @@ import re
 import secrets
 import shutil
 import stat
+import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, TypeVar, cast
 
 from regard.errors import ConfigError, CorpusError, OutputError
+from regard.remote import Place, Remote
 
 try:
     from compression.zstd import ZstdError  # Python 3.14 and later
 except ImportError:
     from zstandard import ZstdError
+
+AnyPlace = TypeVar("AnyPlace", bound=Place)
 
 COMPRESSIONS = (".gz", ".xz", ".zst")
 
@@ -34,9 +38,9 @@ _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}\.part")  # what _beside() gives
 READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, ZstdError)
 
 
-def without_compression(path: Path) -> Path:
+def without_compression(path: AnyPlace) -> AnyPlace:
     """Return the path as it would be named uncompressed: `a.fr.gz` gives `a.fr`."""
-    return path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
+    return cast(AnyPlace, path.with_suffix("")) if path.suffix.lower() in COMPRESSIONS else path
 
 
 @contextlib.contextmanager
@@ -52,17 +56,17 @@ def expansion_allowed(factor: int) -> Iterator[None]:
         _max_expansion = before
 
 
-def check_expansion(path: Path) -> None:
+def check_expansion(path: Place) -> None:
     """Raise CorpusError for a compressed file that expands too far, before any work is spent on its lines."""
     if path.suffix.lower() not in COMPRESSIONS:
         return
     with contextlib.suppress(*READ_ERRORS), path.open("rb") as raw:  # the reader tells at which line
-        stream = decompressed(path, raw)
+        stream = decompressed(path, cast(BinaryIO, raw))
         while stream.read(1 << 20):
             pass
 
 
-def decompressed(path: Path, raw: BinaryIO) -> BinaryIO:
+def decompressed(path: Place, raw: BinaryIO) -> BinaryIO:
     """Return a stream of the uncompressed bytes of `raw`, by the ending of `path`. Nothing is read yet.
 
     Reading raises CorpusError where a regular file expands to more than `expansion_allowed` allows.
@@ -85,14 +89,17 @@ def decompressed(path: Path, raw: BinaryIO) -> BinaryIO:
 class _Bounded(io.RawIOBase):
     """The bytes that a reader gives by `read`, up to a limit that depends on the size of the file."""
 
-    def __init__(self, path: Path, raw: BinaryIO, reader: Any, read: Callable[[Any], int]) -> None:
+    def __init__(self, path: Place, raw: BinaryIO, reader: Any, read: Callable[[Any], int]) -> None:
         self._path = path
         self._reader = reader
         self._read = read
         self._num_bytes = 0
-        status = os.fstat(raw.fileno())
-        self._limit = max(_max_expansion * status.st_size, _ALWAYS_ALLOWED_BYTES)
-        self._has_size = stat.S_ISREG(status.st_mode)
+        if isinstance(path, Remote):
+            size, self._has_size = path.stat().st_size, True
+        else:
+            status = os.fstat(raw.fileno())
+            size, self._has_size = status.st_size, stat.S_ISREG(status.st_mode)
+        self._limit = max(_max_expansion * size, _ALWAYS_ALLOWED_BYTES)
 
     def readable(self) -> bool:
         return True
@@ -122,7 +129,7 @@ def _zstd_reader(raw: BinaryIO) -> object:
     return zstd.ZstdFile(raw)
 
 
-def compressed(path: Path, raw: BinaryIO) -> BinaryIO:
+def compressed(path: Place, raw: BinaryIO) -> BinaryIO:
     """Return a stream that writes to `raw` in the compression named by the ending of `path`.
 
     The same bytes in give the same bytes out: no time stamp or file name is stored.
@@ -146,18 +153,21 @@ def compressed(path: Path, raw: BinaryIO) -> BinaryIO:
 
 
 @contextlib.contextmanager
-def writing(*paths: Path) -> Iterator[list[IO[bytes]]]:
+def writing(*paths: Place) -> Iterator[list[IO[bytes]]]:
     """Open files for writing that appear, all of them and whole, when the block ends well.
 
     Each is written beside its place under a temporary name, synced and then renamed; if the block raises,
     the temporary files are removed and what stood there before still stands. A file that is replaced keeps
     its mode and, where we may set it, its owner; a symbolic link is followed. What is no regular file, such
-    as a device or a pipe, is written to directly.
+    as a device or a pipe, is written to directly. What has a URL is written here and then put there.
     """
     temporaries: list[Path] = []
-    places: list[Path] = []
-    renamed: list[tuple[Path, Path]] = []
+    places: list[Place] = []
+    renamed: list[tuple[Path, Place]] = []
     for path in paths:
+        if isinstance(path, Remote):
+            places.append(path)
+            continue
         if path.is_dir():  # before the first of several is in its place
             raise OutputError(f"{path}: cannot be written (it is a folder); name a file")
         # What is no regular file may have no other name: /dev/stdout is a link to `pipe:[4711]`.
@@ -169,7 +179,11 @@ def writing(*paths: Path) -> Iterator[list[IO[bytes]]]:
             raws: list[IO[bytes]] = []
             streams: list[IO[bytes]] = []
             for path, place in zip(paths, places, strict=True):
-                if place.exists() and not place.is_file():
+                if isinstance(place, Remote):
+                    temporaries.append(_beside(Path(tempfile.gettempdir()) / place.name))
+                    raws.append(closing.enter_context(temporaries[-1].open("xb")))
+                    renamed.append((temporaries[-1], place))
+                elif place.exists() and not place.is_file():
                     raws.append(closing.enter_context(place.open("wb")))
                 else:
                     place.parent.mkdir(parents=True, exist_ok=True)
@@ -188,7 +202,10 @@ def writing(*paths: Path) -> Iterator[list[IO[bytes]]]:
                     os.fsync(raw.fileno())
         # Closed before they are renamed: some systems do not rename open files.
         for temporary, place in renamed:
-            temporary.replace(place)
+            if isinstance(place, Remote):
+                place.put(temporary)
+            else:
+                temporary.replace(place)
 
 
 def _keep_mode(place: Path, new: IO[bytes]) -> None:
@@ -203,11 +220,14 @@ def _keep_mode(place: Path, new: IO[bytes]) -> None:
         os.fchmod(new.fileno(), old.st_mode & 0o7777)
 
 
-def refuse_to_replace(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
+def refuse_to_replace(outputs: Iterable[Place | None], inputs: Iterable[Place | None]) -> None:
     """Raise an error if a file to be written is one of those to be read; None is no file."""
     for output in filter(None, outputs):
         for input in filter(None, inputs):
-            if output.exists() and input.exists() and output.samefile(input):
+            is_same = output == input
+            if isinstance(output, Path) and isinstance(input, Path):
+                is_same = output.exists() and input.exists() and output.samefile(input)
+            if is_same:
                 raise OutputError(f"{output}: is read by this command; name another file to write to")
 
 
@@ -264,13 +284,13 @@ def _beside(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def _explained(path: Place) -> Iterator[None]:
     """Turn a failure of the file system into one line that names the file."""
     try:
         yield
     except BrokenPipeError:  # no file, but the reader of what is printed meanwhile
         raise
     except OSError as error:
-        reason, where = error.strerror or str(error), Path(error.filename or path)
-        named = path if where.suffix == ".part" else where
+        reason, where = error.strerror or str(error), str(error.filename or path)
+        named = path if where.endswith(".part") else where
         raise OutputError(f"{named}: cannot be written ({reason}); choose another place") from error

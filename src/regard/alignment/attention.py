@@ -18,7 +18,7 @@ from regard.text.normalize import normalize, trace_normalize
 from regard.text.words import Cut, Span, cut_words, match_pieces
 from regard.translate.translator import Translator
 
-_CHUNK = 500
+CHUNK = 500  # pairs that are read together; shards are a multiple of it, so that their links are the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ def align_pairs(
     A pair with a blank side has no links. Errors name pairs by their numbers, the first by `first_number`.
     """
     left = iter(pairs)
-    while chunk := list(islice(left, _CHUNK)):
+    while chunk := list(islice(left, CHUNK)):
         there = _forced(forward, chunk, first_number)
         turned = [(target, source) for source, target in chunk]
         back = None if backward is None else _forced(backward, turned, first_number)

@@ -1,9 +1,12 @@
 """Sentence pairs in two plain files, and links in a third."""
 
+import codecs
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from regard.alignment.links import Link, from_pharaoh
+from regard.alignment.attention import Alignment
+from regard.alignment.links import Link, from_pharaoh, to_pharaoh
 from regard.corpus.input_file import check_utf8, read_lines
 from regard.corpus.read import open_corpus
 from regard.errors import CorpusError
@@ -24,6 +27,20 @@ class PairFiles:
             check_utf8(source, pair.line, pair.source)
             check_utf8(target, pair.line, pair.target)
             yield pair.source, pair.target
+
+
+def lines_of(text: bytes, *, is_first: bool) -> list[str]:
+    """Return lines of a file as `PairFiles` reads them; `is_first` if they are its first."""
+    if not text:
+        return []
+    lines = text.removeprefix(codecs.BOM_UTF8 if is_first else b"").decode().removesuffix("\n")
+    return lines.removesuffix("\r").replace("\r\n", "\n").split("\n")
+
+
+def line_of_links(one: Alignment, *, as_json: bool) -> bytes:
+    """Return what is written for a pair: its links, or all that is known, as JSON."""
+    line = json.dumps(one.to_json(), ensure_ascii=False) if as_json else to_pharaoh(one.links)
+    return line.encode() + b"\n"
 
 
 def read_links(

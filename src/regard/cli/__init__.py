@@ -49,6 +49,8 @@ _VERBS = (
 
 _READERS = (translate, align, evaluate, train, adapt, lineage, inspect)  # of files that may be compressed
 _INTERRUPTED = 130
+_TERMINATED = 128 + signal.SIGTERM
+_signal: int | None = None  # that asked for the end
 _IMPORT_SYSTEM = ("importlib._bootstrap", "_frozen_importlib")  # two names of one module
 _IMPORT_SECONDS = 0.02  # between two looks whether an import is over
 _NO_MEMORY = "not enough memory; close other programs, or take a smaller file, batch or model"
@@ -60,10 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     signal.signal(signal.SIGTERM, _stop)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not what `nohup` or `&` ignores
         signal.signal(signal.SIGINT, _stop)
-    code = run(sys.argv[1:] if arguments is None else arguments)
-    if code == _INTERRUPTED:
+    try:
+        code = run(sys.argv[1:] if arguments is None else arguments)
+    except SystemExit as end:
+        if end.code != _TERMINATED:
+            raise
+        code = _TERMINATED
+    if code in (_INTERRUPTED, _TERMINATED):
         # If the signal came while the text of a function was executed, as in making a dataclass, Python would
-        # end by that signal although it was handled.
+        # end by that signal although it was handled. Threads of a library may abort when Python ends.
         atexit._run_exitfuncs()
         with contextlib.suppress(OSError, ValueError):
             sys.stdout.flush()
@@ -113,6 +120,8 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if debug:
             raise
+        if _signal is not None:  # a library has made another error of ours
+            return 128 + _signal
         what = f"{type(error).__name__}: {error}".replace("\n", " ")
         print(
             f"regard: this is a bug in regard; please report it with the output of --debug ({what})",
@@ -170,22 +179,26 @@ def _give_up_output() -> None:
 def _stop(signal_number: int, frame: FrameType | None) -> None:
     """Leave as if by an error, so that temporary files are removed and workers ended.
 
-    An error raised within an import may be swallowed, or come out as another one: it waits for the end of
-    the import.
+    An error raised within an import or a finaliser (`__del__`) may be swallowed, or come out as another one:
+    it waits for the end of that.
     """
-    if hasattr(signal, "setitimer") and _is_importing(frame):
+    if hasattr(signal, "setitimer") and _would_be_lost(frame):
         signal.signal(signal.SIGALRM, lambda _, later: _stop(signal_number, later))
         signal.setitimer(signal.ITIMER_REAL, _IMPORT_SECONDS)
         return
+    global _signal
+    _signal = signal_number
     if signal_number == signal.SIGINT:
         raise KeyboardInterrupt
     raise SystemExit(128 + signal_number)
 
 
-def _is_importing(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_globals.get("__name__") not in _IMPORT_SYSTEM:
+def _would_be_lost(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_globals.get("__name__") in _IMPORT_SYSTEM or frame.f_code.co_name == "__del__":
+            return True
         frame = frame.f_back
-    return frame is not None
+    return False
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

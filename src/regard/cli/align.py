@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -11,8 +10,10 @@ from typing import IO, TYPE_CHECKING
 
 from regard.cli.progress import progress
 from regard.cli.settings import add_gold_format, read_gold_format
+from regard.cli.shards import add_shards, asks_for_shards, do_shards, join_shards
 from regard.errors import ConfigError
 from regard.files import refuse_to_replace, writing
+from regard.remote import place
 
 if TYPE_CHECKING:
     from regard.alignment.attention import Alignment
@@ -38,6 +39,8 @@ EXAMPLES = """examples:
   regard align fr-en gold.fr gold.en --gold gold.align
   regard align gold.fr gold.en --given other.align --gold gold.align
   regard align fr-en a.fr a.en --draw 3 --svg third.svg
+  regard align fr-en big.fr.gz big.en.gz --shards 500 --out links
+  regard align --join links --out big.align
 """
 
 _HOWS: "tuple[Symmetrisation, ...]" = ("grow-diag-final-and", "grow-diag", "intersection", "union")
@@ -46,7 +49,7 @@ _HOWS: "tuple[Symmetrisation, ...]" = ("grow-diag-final-and", "grow-diag", "inte
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "files", nargs="+", type=Path, metavar="[MODEL] SOURCE TARGET",
+        "files", nargs="*", type=Path, metavar="[MODEL] SOURCE TARGET",
         help="model file or name of a bundled model (optional), then two plain files of sentences",
     )  # fmt: skip
     parser.add_argument("--back", type=Path, metavar="MODEL", help="model for the opposite direction")
@@ -79,10 +82,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_gold_format(parser)
     parser.add_argument("--jsonl", action="store_true", help="print one JSON object per pair: words, links")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write to a file; it appears when everything is done"
+        "--out", type=place, metavar="FILE", help="write to a file; it appears when everything is done"
     )
     parser.add_argument("--draw", type=int, metavar="N", help="draw the alignment of line N")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="with --draw: write the picture to a file")
+    add_shards(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -91,8 +95,15 @@ def run(options: argparse.Namespace) -> None:
     from regard.alignment.gold import read_gold
     from regard.text.words import cut_words
 
+    if options.join:
+        join_shards(options, bool(options.files), _no_line_fails)
+        return
     model, paths = _model_and_files(options)
     _refuse_useless_flags(options, model)
+    unfit = {f"--{name}": getattr(options, name) for name in ("gold", "given", "train", "glossary")}
+    if asks_for_shards(options, unfit):
+        _align_in_shards(options, model, *paths)
+        return
     outputs = (options.out, options.glossary, options.svg)
     read = (model, options.back, *paths, *(path for both in options.train for path in both))
     refuse_to_replace(outputs, (*read, options.given, options.gold))
@@ -123,6 +134,30 @@ def run(options: argparse.Namespace) -> None:
     else:  # the aligner learns from all pairs, and links that are given stand line by line
         alignments = islice(_aligned(options, translators, pairs, cut), place, None)
     _draw(next(alignments), options.svg)
+
+
+def _align_in_shards(options: argparse.Namespace, model: Path | None, source: Path, target: Path) -> None:
+    """Align pairs by models in shards; errors of the files are found before they are cut."""
+    from regard.alignment.attention import CHUNK
+    from regard.alignment.files import PairFiles
+    from regard.shards.cut import Source
+    from regard.shards.folder import has_begun
+    from regard.shards.work import Aligning
+
+    if model is None:
+        raise ConfigError("without a model all pairs are learnt from; name a model, or leave out --shards")
+    pairs = PairFiles(source, target)
+    _translators(model, options.back, pairs)
+    if not has_begun(options.out):
+        sum(1 for _ in pairs)
+    models = [one for one in (model, options.back) if one is not None]
+    cut, _ = read_gold_format(options)
+    work = Aligning.of(models, options.how, cut, options.jsonl)
+    do_shards(options, NAME, Source(source, target, CHUNK), work, _no_line_fails)
+
+
+def _no_line_fails(number: int, reason: str) -> None:
+    """A pair that cannot be aligned is an error of the whole run."""
 
 
 def _model_and_files(options: argparse.Namespace) -> tuple[Path | None, list[Path]]:
@@ -233,7 +268,7 @@ def _write(
     options: argparse.Namespace, found: Iterable["Alignment"], num_pairs: int, *, keep: bool
 ) -> list[frozenset["Link"]]:
     """Write a line for each pair, and return the links if they are to be kept: there may be millions."""
-    from regard.alignment.links import to_pharaoh
+    from regard.alignment.files import line_of_links
 
     links = []
     with contextlib.ExitStack() as stack:
@@ -244,8 +279,7 @@ def _write(
         for number, one in enumerate(found, 1):
             if keep:
                 links.append(one.links)
-            line = json.dumps(one.to_json(), ensure_ascii=False) if options.jsonl else to_pharaoh(one.links)
-            stream.write(line.encode() + b"\n")
+            stream.write(line_of_links(one, as_json=options.jsonl))
             if show:
                 show("aligning", number, num_pairs)
     return links

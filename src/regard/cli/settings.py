@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from regard.errors import ConfigError
 from regard.files import without_compression
+from regard.remote import Place, Remote
 
 if TYPE_CHECKING:
     from regard.draw.terminal import Colour
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 
-def feature_file(word: "str | Path | None") -> Path | None:
+def feature_file(word: "str | Place | None") -> Path | None:
     """Return the file of feature vectors that a word names, None if it names none."""
-    if word is None or not os.path.isfile(word):  # noqa: PTH113 - a text may be too long for a name
+    if word is None or isinstance(word, Remote) or not os.path.isfile(word):  # noqa: PTH113 - a text may be too long for a name
         return None
     from regard.corpus.features import ENDINGS, holds_features
 

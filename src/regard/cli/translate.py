@@ -12,13 +12,13 @@ import time
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from regard.cli.documents import documents_among, translate_documents
 from regard.cli.memory import add_memory, read_memory
 from regard.cli.progress import progress
 from regard.cli.settings import add_compute, add_search, feature_file, read_compute, read_search
-from regard.cli.shards import add_shards, asks_for_shards, join_shards, translate_shards
+from regard.cli.shards import add_shards, asks_for_shards, do_shards, join_shards
 from regard.errors import ConfigError, CorpusError, SourceError
 from regard.files import (
     check_expansion,
@@ -27,6 +27,7 @@ from regard.files import (
     without_compression,
     writing,
 )
+from regard.remote import Place, Remote, place
 
 if TYPE_CHECKING:
     from regard.contract import Features
@@ -84,12 +85,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--file",
-        type=Path,
+        type=place,
         metavar="FILE",
         help="translate the lines of a file, perhaps compressed (.gz, .xz, .zst), or its features (.npz)",
     )
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="write to a file; it appears when everything is done"
+        "--out", type=place, metavar="FILE", help="write to a file; it appears when everything is done"
     )
     parser.add_argument(
         "--jsonl",
@@ -144,7 +145,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Translate, and say what could not be read and what looks wrong."""
     if options.join:
-        return _finish(join_shards(options, _say_failure))
+        return _finish(join_shards(options, bool(options.words or options.file), _say_failure))
     search = read_search(options.beam, options.set)
     searches = options.prefix or options.glossary or options.memory or search or options.nbest > 1
     if options.given and searches:
@@ -159,11 +160,19 @@ def run(options: argparse.Namespace) -> int:
 
     asked = _asked(options, search)
     model, texts = _model_and_texts(options.words)
-    if asks_for_shards(options):
-        file = _file_of_lines(texts, options.file)
-        return _finish(translate_shards(options, [model, *options.others], file, asked, _say_failure))
+    unfit = {"--given": options.given, "--memory": options.memory, "--fuzzy": options.fuzzy}
+    if asks_for_shards(options, unfit):
+        from regard.shards.cut import Source
+        from regard.shards.work import Translating
+
+        source = Source(_file_of_lines(texts, options.file))
+        models, compute = [model, *options.others], read_compute(options)
+        work = Translating.of(models, compute, asked, options.glossary, as_json=options.jsonl)
+        return _finish(do_shards(options, NAME, source, work, _say_failure))
     if documents := documents_among(texts, options.out is not None):
         _refuse_for_documents(options)
+        if isinstance(options.out, Remote):
+            raise ConfigError(f"--out {options.out}: documents are written to this machine")
         refuse_to_replace([options.out], [options.glossary, *options.memory, model, *options.others])
         from regard.translate.request import Request
 
@@ -300,7 +309,7 @@ def _refuse_names(texts: list[str]) -> None:
             )
 
 
-def _is_document(path: Path) -> bool:
+def _is_document(path: Place) -> bool:
     from regard.formats.document import ENDINGS
 
     return path.suffix.lower() in ENDINGS
@@ -319,7 +328,7 @@ def _refuse_for_documents(options: argparse.Namespace) -> None:
         raise ConfigError(f"{unfit[0]} is for texts; leave it out where documents are translated")
 
 
-def _source(stack: contextlib.ExitStack, texts: list[str], path: Path | None) -> IO[bytes]:
+def _source(stack: contextlib.ExitStack, texts: list[str], path: Place | None) -> IO[bytes]:
     """Return what to translate as a stream of lines."""
     if texts and path:
         raise ConfigError("give either texts or --file")
@@ -329,18 +338,18 @@ def _source(stack: contextlib.ExitStack, texts: list[str], path: Path | None) ->
     return _opened(stack, path) if path else sys.stdin.buffer
 
 
-def _file_of_lines(texts: list[str], path: Path | None) -> Path:
+def _file_of_lines(texts: list[str], path: Place | None) -> Place:
     """Return the one file that is translated in shards."""
     if bool(texts) == bool(path) or len(texts) > 1:
         raise ConfigError("shards are made of one file; name it: regard translate MODEL in.fr --shards 500")
-    file = path or Path(texts[0])
+    file = path or place(texts[0])
     _refuse_document(file)
     if feature_file(file) is not None:
         raise ConfigError(f"{file}: holds features, and only lines are translated in shards")
     return file
 
 
-def _refuse_document(path: Path) -> None:
+def _refuse_document(path: Place) -> None:
     inner = without_compression(path)
     if inner.suffix.lower() in _OTHER_DOCUMENTS or (
         _is_document(inner) and inner.suffix.lower() not in _LINES
@@ -353,15 +362,15 @@ def _refuse_document(path: Path) -> None:
         )
 
 
-def _opened(stack: contextlib.ExitStack, path: Path) -> IO[bytes]:
+def _opened(stack: contextlib.ExitStack, path: Place) -> IO[bytes]:
     _refuse_document(path)
     try:
+        if path.is_file():
+            check_expansion(path)  # its last line may be hours away
         raw = stack.enter_context(path.open("rb"))
     except OSError as error:
         raise CorpusError(f"{path}: cannot be opened ({error.strerror})") from error
-    if path.is_file():
-        check_expansion(path)  # its last line may be hours away
-    return decompressed(path, raw)
+    return decompressed(path, cast(BinaryIO, raw))
 
 
 def _size(stream: IO[bytes]) -> int:

@@ -1,1 +1,1 @@
-"""A file of lines translated in shards: by one machine, by many, today and tomorrow."""
+"""A file of lines translated or aligned in shards: by one machine, by many, today and tomorrow."""

@@ -13,16 +13,18 @@ The hash is one of the shard's place, its text, the models and the options.
 import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
-from regard.errors import ConfigError, CorpusError, OutputError
+from regard.errors import ConfigError, OutputError
 from regard.files import is_unfinished, writing
 from regard.progress import Progress
-from regard.shards.cut import Shard, cut
+from regard.remote import Place, Remote
+from regard.shards.cut import Shard, Source
 from regard.shards.work import Done
 from regard.translate.lines import Report
 
@@ -36,23 +38,22 @@ _BLOCK_BYTES = 1 << 20
 class ShardFolder:
     """The shards of an input and what is done of them. `work` is the identity of the models and options."""
 
-    path: Path
+    path: Place
     source: dict[str, int]
     work: dict[str, Any]
     shards: tuple[Shard, ...]
 
     @classmethod
     def begin(
-        cls, path: Path, source: Path, num_shards: int, work: dict[str, Any], on_progress: Progress
+        cls, path: Place, source: Source, num_shards: int, work: dict[str, Any], on_progress: Progress
     ) -> "ShardFolder":
         """Return the folder of this run: a new one, or the one that was begun, if nothing has changed."""
-        now = _size_and_time(source)
-        if not (path / _MANIFEST).exists():
-            for leftover in path.glob(f".{_MANIFEST}.*"):
-                leftover.unlink()
+        now = source.size_and_time()
+        if not has_begun(path):
+            _remove_unfinished(path, (f".{_MANIFEST}.",))
             if any(one.name != _LOCK for one in path.iterdir()):
                 raise OutputError(f"{path}: has other files in it; choose another --out")
-            found = cls(path, now, work, tuple(cut(source, num_shards, on_progress)))
+            found = cls(path, now, work, tuple(source.cut(num_shards, on_progress)))
             found._write()
             return found
         found = cls.read(path)
@@ -63,7 +64,7 @@ class ShardFolder:
         ]
         if len(found.shards) != num_shards:
             changed.append(f"--shards was {len(found.shards)} and is {num_shards}")
-        elif now != found.source and tuple(cut(source, num_shards, on_progress)) != found.shards:
+        elif now != found.source and tuple(source.cut(num_shards, on_progress)) != found.shards:
             changed.append(f"the text of {source} is another")
         if changed:
             raise ConfigError(
@@ -73,24 +74,27 @@ class ShardFolder:
         return found
 
     @classmethod
-    def read(cls, path: Path) -> "ShardFolder":
+    def read(cls, path: Place) -> "ShardFolder":
         """Return a folder that was begun."""
         try:
             values = json.loads((path / _MANIFEST).read_text("utf-8"))
             if values["format"] != FORMAT:
                 raise ValueError(f"format {values['format']!r:.40}")
-            shards = tuple(Shard(**one) for one in values["shards"])
+            shards = tuple(Shard.from_json(one) for one in values["shards"])
             return cls(path, dict(values["source"]), dict(values["work"]), shards)
         except FileNotFoundError:
             raise ConfigError(f"{path}: has no {_MANIFEST}; name the --out of a run with --shards") from None
+        except NotADirectoryError:
+            raise ConfigError(f"{path}: is a file; name the folder of a run with --shards") from None
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise OutputError(
                 f"{path / _MANIFEST}: cannot be read ({error!r:.100}); choose another --out and start again"
             ) from error
 
-    def is_done(self, shard: Shard) -> bool:
-        """Tell whether a shard is finished; a file that is there is whole."""
-        return self.text_path(shard).exists()
+    def finished(self) -> set[int]:
+        """Return the numbers of the finished shards; a file that is there is whole."""
+        names = {one.name for one in self.path.iterdir()}
+        return {shard.number for shard in self.shards if self.text_path(shard).name in names}
 
     def store(self, done: Done) -> None:
         """Write a finished shard."""
@@ -111,7 +115,7 @@ class ShardFolder:
 
     def join(self, out: IO[bytes], on_progress: Progress) -> Report:
         """Write the lines of all shards in order, and return the report of all."""
-        missing = [shard.number for shard in self.shards if not self.is_done(shard)]
+        missing = sorted({shard.number for shard in self.shards} - self.finished())
         if missing:
             raise ConfigError(
                 f"{self.path}: {len(missing):,} of {len(self.shards):,} shards are missing, the first is "
@@ -135,17 +139,14 @@ class ShardFolder:
 
     def remove_leftovers(self, shards: Sequence[Shard]) -> None:
         """Remove what killed processes left unfinished of these shards."""
-        names = tuple(f".{shard.number:05}-" for shard in shards)
-        for path in self.path.iterdir():
-            if is_unfinished(path) and path.name.startswith(names):
-                path.unlink(missing_ok=True)
+        _remove_unfinished(self.path, tuple(f".{shard.number:05}-" for shard in shards))
 
-    def text_path(self, shard: Shard) -> Path:
+    def text_path(self, shard: Shard) -> Place:
         """Return the file of a finished shard."""
-        named = json.dumps([self._work_hash, asdict(shard)], sort_keys=True)
+        named = json.dumps([self._work_hash, shard.to_json()], sort_keys=True)
         return self.path / f"{shard.number:05}-{_sha256(named)[:16]}.txt"
 
-    def _report_path(self, shard: Shard) -> Path:
+    def _report_path(self, shard: Shard) -> Place:
         return self.text_path(shard).with_suffix(".json")
 
     @cached_property
@@ -157,23 +158,36 @@ class ShardFolder:
             "format": FORMAT,
             "source": self.source,
             "work": self.work,
-            "shards": [asdict(shard) for shard in self.shards],
+            "shards": [shard.to_json() for shard in self.shards],
         }
         with writing(self.path / _MANIFEST) as (file,):
             file.write(json.dumps(values, indent=1).encode())
 
 
-def _size_and_time(source: Path) -> dict[str, int]:
-    try:
-        status = source.stat()
-    except OSError as error:
-        raise CorpusError(f"{source}: cannot be opened ({error.strerror})") from error
-    return {"size": status.st_size, "modified": status.st_mtime_ns}
+def has_begun(path: Place) -> bool:
+    """Tell whether a folder has the plan of a run."""
+    return (path / _MANIFEST).exists()
+
+
+def _remove_unfinished(path: Place, beginnings: tuple[str, ...]) -> None:
+    """Remove temporary files of killed processes; behind a URL there are none."""
+    if isinstance(path, Path):
+        for one in path.iterdir():
+            if is_unfinished(one) and one.name.startswith(beginnings):
+                one.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
-def locked(path: Path, number: int | None) -> Iterator[IO[bytes]]:
-    """Keep other processes from a shard, or with None from all; the system frees a lock with its process."""
+def locked(path: Place, number: int | None) -> Iterator[IO[bytes] | None]:
+    """Keep other processes from a shard, or with None from all; the system frees a lock with its process.
+
+    If the block fails before there is a plan, nothing of it stays in the folder. Behind a URL there are no
+    locks: two processes may do the same shard, and write the same bytes.
+    """
+    if isinstance(path, Remote):
+        yield None
+        return
+    is_new = not path.exists()
     try:
         path.mkdir(parents=True, exist_ok=True)
         file = (path / _LOCK).open("a+b")
@@ -191,14 +205,33 @@ def locked(path: Path, number: int | None) -> Iterator[IO[bytes]]:
             raise OutputError(
                 f"{path}: cannot be locked ({error.strerror}); choose a folder on another file system"
             ) from error
-        yield file
+        try:
+            yield file
+        except BaseException:
+            if not has_begun(path):
+                _remove_lock(path, file, with_folder=is_new)
+            raise
+
+
+def _remove_lock(path: Path, file: IO[bytes], *, with_folder: bool) -> None:
+    """Remove the lock of a run that never began, unless another process uses it."""
+    with contextlib.suppress(OSError):
+        _lock(file, 0, 0, wait=False)
+        (path / _LOCK).unlink()
+        if with_folder:
+            path.rmdir()
 
 
 @contextlib.contextmanager
-def planning(file: IO[bytes]) -> Iterator[None]:
+def planning(file: IO[bytes] | None) -> Iterator[None]:
     """Wait until no other process reads or writes the plan; `file` is that of `locked`."""
+    if file is None:
+        yield
+        return
     _lock(file, 0, 1, wait=True)
     try:
+        if not os.fstat(file.fileno()).st_nlink:  # the process that we waited for has failed
+            raise OutputError(f"{file.name}: was removed by another process; run the command again")
         yield
     finally:
         _lock(file, 0, 1, free=True)

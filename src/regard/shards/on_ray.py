@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ import regard
 from regard.errors import ConfigError, MissingExtraError, WorkerError
 from regard.shards.cut import Task
 from regard.shards.work import Done, Work
-from regard.translate.translator import IN_THIS_THREAD, Translator
+from regard.translate.translator import IN_THIS_THREAD
 
 _log = logging.getLogger("regard")
 
@@ -27,11 +27,10 @@ _LOOK_SECONDS = 5.0  # so often it is looked whether machines have come
 
 
 class Worker:
-    """Translates shards on one core of some machine."""
+    """Does shards on one core of some machine."""
 
     def __init__(self) -> None:
-        self._work: Work | None = None
-        self._translator: Translator | None = None
+        self._do: Callable[[Task], Done] | None = None
 
     def start(self, version: str, work: list[Any]) -> None:
         """Load the model; `work` is a list so that Ray does not unpack it before the version is known."""
@@ -42,55 +41,65 @@ class Worker:
             )
         import ray
 
-        self._work = ray.get(work[0])
-        self._translator = self._work.translator(IN_THIS_THREAD, num_threads=1)
+        found: Work = ray.get(work[0])
+        self._do = found.worker(IN_THIS_THREAD, num_threads=1)
 
     def do(self, task: Task) -> Done:
-        """Translate a shard."""
-        assert self._work is not None and self._translator is not None
-        return self._work.do(self._translator, task)
+        """Do the work of a shard."""
+        assert self._do is not None
+        return self._do(task)
 
 
 @dataclass(frozen=True, slots=True)
 class _Doing:
-    """What a worker does: it translates a shard, or it starts."""
+    """What a worker does: a shard, or it starts."""
 
     worker: Any
     task: Task | None
 
 
 def on_ray(work: Work, tasks: Iterator[Task], num_tasks: int) -> Iterator[Done]:
-    """Translate shards on the cluster RAY_ADDRESS, or on one of this machine alone."""
+    """Do shards on the cluster RAY_ADDRESS, or on one of this machine alone."""
     try:
         import ray
     except ImportError:
         raise MissingExtraError("--on ray", "ray") from None
     is_ours = not ray.is_initialized()
-    if is_ours:
-        address = os.environ.get("RAY_ADDRESS")
-        how = {"address": address} if address else {"address": "local", "include_dashboard": False}
-        try:
-            with _own_signals():
-                ray.init(**how, logging_level=logging.ERROR, log_to_driver=False)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            reason = str(error).strip().splitlines()[0]
-            raise ConfigError(
-                f"Ray cannot be reached at {address or 'this machine'} ({reason:.200})"
-            ) from error
     try:
+        if is_ours:
+            _connect(ray)
         yield from _Cluster(ray, work, num_tasks).run(tasks)
     finally:
         if is_ours:
             ray.shutdown()
 
 
+def _connect(ray: Any) -> None:
+    address = os.environ.get("RAY_ADDRESS")
+    how = {"address": address} if address else {"address": "local", "include_dashboard": False}
+    try:
+        with _own_signals():
+            ray.init(**how, logging_level=logging.ERROR, log_to_driver=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigError(f"Ray cannot be reached at {address or 'this machine'} ({reason:.200})") from error
+
+
 @contextlib.contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep our handler of SIGTERM; that of Ray ends the process with a dump of its stack."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, before)
+    """Keep our handler of SIGTERM; those of Ray dump the stack, or end with exit codes of their own."""
+    before, install = signal.getsignal(signal.SIGTERM), signal.signal
+
+    def install_others(number: int, handler: Any) -> Any:
+        return before if number == signal.SIGTERM else install(number, handler)
+
+    signal.signal = install_others  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        signal.signal = install
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)  # the C++ of Ray has installed one without asking Python
 
 
 class _Cluster:
