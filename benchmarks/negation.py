@@ -16,7 +16,9 @@ from pathlib import Path
 import regard
 
 KOREAN = re.compile(r"않|못|없|아니|(?<!\S)안(?=\s)|지\s?(마|말)")
-ENGLISH = re.compile(r"\b(not|no|never|none|nothing|nobody|nor|neither|without|cannot|isnt|dont)\b|n['’]t\b", re.I)
+ENGLISH = re.compile(
+    r"\b(not|no|never|none|nothing|nobody|nor|neither|without|cannot|isnt|dont)\b|n['’]t\b", re.I
+)
 FILES = (
     "tatoeba/ko-en.test",
     "tatoeba/ko-en.dev",
@@ -43,7 +45,9 @@ def main() -> None:
             f"{'negated' if negated else 'not negated':12} {len(chosen)} pairs, with a negation: {sum(found)} "
             f"({sum(found) / len(chosen):.1%})"
         )
-        wrong = [trio for trio, has in zip(zip(chosen, said, strict=True), found, strict=True) if has != negated]
+        wrong = [
+            trio for trio, has in zip(zip(chosen, said, strict=True), found, strict=True) if has != negated
+        ]
         for (korean, english), translation in wrong[: options.show]:
             print(f"    {korean}\n    reference: {english}\n    model:     {translation}")
 

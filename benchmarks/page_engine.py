@@ -82,7 +82,9 @@ def sentences_of(data: Path, language: str) -> Iterator[str]:
     return iter((data / LANGUAGES[language][0]).read_text("utf-8").splitlines())
 
 
-def same_pieces(node: Node, tracer: Tracer, named: Mapping[str, object], lines: Sequence[str]) -> Iterator[bool]:
+def same_pieces(
+    node: Node, tracer: Tracer, named: Mapping[str, object], lines: Sequence[str]
+) -> Iterator[bool]:
     """Tell for each line whether the ids and the places of its pieces are Python's."""
     source = tracer.model.tokenizers.source
     (answers,) = node.ask({"kind": "encode", "texts": list(lines), **named})

@@ -172,11 +172,11 @@ def flag_field(fields: Fields, name: str) -> bool:
 
 
 @cache
-def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def valid(kind: type[Any], fields: Fields) -> Any:
+def valid(kind: Any, fields: Fields) -> Any:
     """Return the fields as such a model, without the API key."""
     fields = {name: value for name, value in fields.items() if name not in ("api_key", "apiKey", "key")}
     try:
