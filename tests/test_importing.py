@@ -13,6 +13,7 @@ import pytest
 import safetensors.numpy
 from small import greedy
 
+import regard
 from regard import cli
 from regard.alignment.reading import Reading
 from regard.contract import Ragged, make_batch
@@ -288,6 +289,17 @@ def test_a_multilingual_model_is_aimed_at_one_language(folder, tmp_path, capsys)
     )
     targets = [load_model(path).tokenizers.target.encode("the cat").ids for path in (out, any_out)]
     assert targets[0] == targets[1]
+    capsys.readouterr()
+    for words in ([str(out)], [str(any_out), "--to", "fra"]):
+        assert cli.run(["translate", *words, "le chat noir. le chat dort."]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert (
+        said[0]
+        == said[1]
+        == regard.load(any_out, to="fra").translate(["le chat noir. le chat dort."])[0].text
+    )
+    assert cli.run(["translate", "fr-en", "le chat", "--to", "fra"]) == 2
+    assert "does not translate into 'fra', but into one language only" in capsys.readouterr().err
     for words in (
         ["translate", str(out), "le chat noir. le chat dort."],
         ["show", str(out), "le chat noir dort"],

@@ -3,7 +3,9 @@
 import io
 import json
 import random
+import re
 import shutil
+import struct
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -142,6 +144,73 @@ def test_what_cannot_be_imported_of_a_recurrent_model_is_named(tmp_path, setting
     with pytest.raises(ForeignModelError, match=why) as caught:
         read_model(tmp_path / "amun")
     assert str(tmp_path / "amun" / "model.npz") in str(caught.value) and "\n" not in str(caught.value)
+
+
+def write_bin(folder, code=None):
+    """Write the model of a folder as marian-conv does: in 32 bits, or its matrices in 8 with this code."""
+    with np.load(folder / "model.npz") as file:
+        arrays = dict(file)
+    (folder / "model.npz").unlink()
+    items = []
+    for name, one in arrays.items():
+        kind, data = (0x101 if name == SETTINGS else 0x404), one.tobytes()
+        embeds = name.endswith("_Wemb")
+        if code is not None and (re.search(r"_W.?$", name) or (embeds and code == 0x4101)):
+            factor = np.float32(127 / np.abs(one).max())
+            kind, small = code, np.rint(one * factor).astype(np.int8)
+            data = (small if embeds else small.T).tobytes() + factor.tobytes()
+        items.append((name.encode() + b"\0", kind, one.shape, data))
+    head = struct.pack("<QQ", 1, len(items))
+    for name, kind, shape, data in items:
+        head += struct.pack("<4Q", len(name), kind, len(shape), len(data))
+    head += b"".join(item[0] for item in items)
+    head += b"".join(struct.pack(f"<{len(item[2])}i", *item[2]) for item in items)
+    padding = -(len(head) + 8) % 256
+    whole = head + struct.pack("<Q", padding) + bytes(padding) + b"".join(item[3] for item in items)
+    (folder / "model.bin").write_bytes(whole)
+    return whole
+
+
+@pytest.mark.parametrize("code", [None, 0x10001, 0x4101], ids=["float32", "marian", "bergamot"])
+def test_a_bin_file_has_the_weights_of_the_npz_file(tmp_path, code):
+    shutil.copytree(GOLDEN / "ssru", tmp_path / "ssru")
+    whole = read_model(tmp_path / "ssru")
+    write_bin(tmp_path / "ssru", code)
+    (tmp_path / "ssru" / "model.npz.decoder.yml").unlink()
+    for name, theirs in (("source", "srcvocab"), ("target", "trgvocab")):  # as Firefox calls them
+        (tmp_path / "ssru" / f"{name}.yml").rename(tmp_path / "ssru" / f"{theirs}.yml")
+    model = read_model(tmp_path / "ssru")
+    assert model.options == whole.options and model.weights.keys() == whole.weights.keys()
+    for name, one in whole.weights.items():
+        if code is None:
+            assert np.array_equal(model.weights[name], one), name
+        elif not name.endswith(".b_O"):  # in it is a product of a matrix
+            np.testing.assert_allclose(model.weights[name], one, atol=0.501 * np.abs(one).max() / 127)
+
+
+def test_damaged_bin_files_end_in_one_line_and_no_file(tmp_path):
+    shutil.copytree(GOLDEN / "ssru", tmp_path / "ssru")
+    whole, out, noise = write_bin(tmp_path / "ssru", 0x4101), tmp_path / "out.regard", random.Random(1)
+    path, num_refused = tmp_path / "ssru" / "model.bin", 0
+    (tmp_path / "ssru" / "model.npz.decoder.yml").rename(tmp_path / "ssru" / "decoder.yml")
+    for number in range(80):
+        data = bytearray(whole if number % 4 else whole[: noise.randrange(9, len(whole))])
+        for _ in range(2):
+            data[noise.randrange(8, min(len(data), 3000))] = noise.randrange(256)
+        path.write_bytes(data)
+        tracemalloc.start()
+        try:
+            import_model(path, out)
+        except RegardError as error:
+            num_refused += 1
+            assert "\n" not in str(error) and not out.exists()
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+        tracemalloc.stop()
+        out.unlink(missing_ok=True)
+    assert num_refused > 40
+    path.write_bytes(whole.replace(struct.pack("<Q", 0x4101), struct.pack("<Q", 0x801)))
+    with pytest.raises(ForeignModelError, match="has type 0x801; convert the model with --gemm-type float32"):
+        read_model(path)
 
 
 def test_both_engines_translate_alike(tmp_path):

@@ -312,6 +312,7 @@ def test_a_damaged_folder_is_named(call, text, tmp_path):
         (("IN", "--shards", "4", "--given", "IN", "--out", "OUT"), "--given is not for shards"),
         (("IN", "--shards", "4", "--memory", "IN", "--out", "OUT"), "--memory is not for shards"),
         (("IN", "--shards", "4", "--fuzzy", "0", "--out", "OUT"), "--fuzzy is not for shards"),
+        (("IN", "--shards", "4", "--to", "fra", "--out", "OUT"), "--to is not for shards"),
         (("IN", "--shards", "4", "--out", "IN"), "is a file; shards go into a folder"),
         (("IN", "IN", "--shards", "4", "--out", "OUT"), "shards are made of one file"),
         (("--shards", "4", "--out", "OUT"), "shards are made of one file"),

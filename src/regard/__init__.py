@@ -71,19 +71,21 @@ def load(
     *more: str | Path,
     engine: "Engine" = "auto",
     precision: "Precision" = "float32",
+    to: str | None = None,
 ) -> "Translator":
     """Return the translator of a model: a file, or the name of a bundled model.
 
     Without a name it is the model that `regard translate` uses. Several models of one vocabulary translate
     together as an ensemble. Transformers run on CTranslate2 if the extra `[fast]` is installed; `engine` may
-    be "numpy" or "ctranslate2" instead. `precision="int8"` is faster, and its translations may differ.
+    be "numpy" or "ctranslate2" instead. `precision="int8"` is faster, and its translations may differ. A
+    multilingual model translates into the language `to`.
     """
     from regard.engines import Compute
     from regard.starter import default_model
     from regard.translate.translator import Translator
 
     compute = Compute(engine, precision)
-    return Translator.open(default_model() if model is None else model, *more, compute=compute)
+    return Translator.open(default_model() if model is None else model, *more, compute=compute, to=to)
 
 
 def show(

@@ -75,10 +75,16 @@ class Loaded:
         return replace(loaded, searcher=searcher, used=used)
 
     @classmethod
-    def open(cls, *paths: str | Path, compute: Compute | None = None) -> "Loaded":
-        """Return the model of a file or of a name of the package, or of several together."""
+    def open(cls, *paths: str | Path, compute: Compute | None = None, to: str | None = None) -> "Loaded":
+        """Return the model of a file or of a name of the package, or of several together.
+
+        A multilingual model translates into the language `to`.
+        """
         name = " + ".join(Path(path).name for path in paths)
-        return cls.of(*map(load_model, map(Path, paths)), name=name, compute=compute)
+        models = [load_model(Path(path)) for path in paths]
+        if to is not None:
+            models = [model.aimed_at(to) for model in models]
+        return cls.of(*models, name=name, compute=compute)
 
     def by_steps(self) -> "Loaded":
         """Return the model with the searcher that takes one step at a time, in which steps can be watched."""

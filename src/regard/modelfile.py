@@ -72,6 +72,11 @@ class ModelFile:
     known_words: KnownWords | None = None
     seen_pairs: SeenPairs | None = None
 
+    def aimed_at(self, to: str) -> "ModelFile":
+        """Return the model for one of the languages that a multilingual model translates into."""
+        tokenizers = TokenizerPair(self.tokenizers.source.aimed_at(to), self.tokenizers.target)
+        return replace(self, tokenizers=tokenizers, target_language=to)
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:

@@ -118,6 +118,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="of documents: translate again what has a translation (.po .xlf .tmx)",
     )
+    parser.add_argument(
+        "--to",
+        metavar="LANGUAGE",
+        help="the language that a multilingual model translates into, by its own code, such as fra",
+    )
     parser.add_argument("--prefix", metavar="TEXT", help="every translation begins with this")
     parser.add_argument(
         "--given",
@@ -156,11 +161,15 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError("--markup is for one translation of each line; remove --given and --nbest")
     from regard.corpus.features import read_features
     from regard.translate.lines import Lines, Report, line_of
-    from regard.translate.translator import FORKING, Translator
 
     asked = _asked(options, search)
     model, texts = _model_and_texts(options.words)
-    unfit = {"--given": options.given, "--memory": options.memory, "--fuzzy": options.fuzzy}
+    unfit = {
+        "--given": options.given,
+        "--memory": options.memory,
+        "--fuzzy": options.fuzzy,
+        "--to": options.to,
+    }
     if asks_for_shards(options, unfit):
         from regard.shards.cut import Source
         from regard.shards.work import Translating
@@ -176,14 +185,14 @@ def run(options: argparse.Namespace) -> int:
         refuse_to_replace([options.out], [options.glossary, *options.memory, model, *options.others])
         from regard.translate.request import Request
 
-        translator = Translator.open(model, *options.others, pool=FORKING, compute=read_compute(options))
+        translator = _translator(model, options)
         asked["memory"] = read_memory(options, translator)
         return translate_documents(translator, documents, options.out, Request("", **asked), options.again)
     _refuse_names(texts)
     features = feature_file(texts[0] if len(texts) == 1 else options.file)
     others = [features, options.given, options.glossary, *options.memory]
     refuse_to_replace([options.out], [options.file, *others, model, *options.others])
-    translator = Translator.open(model, *options.others, pool=FORKING, compute=read_compute(options))
+    translator = _translator(model, options)
     asked["memory"] = read_memory(options, translator)
     report = Report(on_failure=_say_failure)
     with contextlib.ExitStack() as stack:
@@ -213,6 +222,14 @@ def run(options: argparse.Namespace) -> int:
                 show("translating", _place(stream) if size else number, size)
         out.flush()
     return _finish(report)
+
+
+def _translator(model: Path, options: argparse.Namespace) -> "Translator":
+    """Return the translator of the models that are named."""
+    from regard.translate.translator import FORKING, Translator
+
+    compute = read_compute(options)
+    return Translator.open(model, *options.others, pool=FORKING, compute=compute, to=options.to)
 
 
 def _asked(options: argparse.Namespace, search: dict[str, Any]) -> "RequestArguments":

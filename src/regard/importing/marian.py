@@ -1,4 +1,4 @@
-"""A model of Marian itself: an `.npz` file, its vocabularies, and SentencePiece models if it has any.
+"""A model of Marian itself: an `.npz` or `.bin` file, its vocabularies, and its SentencePiece models if any.
 
 The decoder starts from a vector of zeros.
 """
@@ -12,6 +12,7 @@ import sentencepiece
 from regard.contract import Floats
 from regard.errors import ForeignModelError
 from regard.importing.folder import Folder, languages_of, origin
+from regard.importing.marian_bin import MarianBin, is_marian_bin
 from regard.importing.marian_file import MarianFile, plain, read_settings
 from regard.importing.marian_recurrent import read_recurrent
 from regard.importing.marian_transformer import read_transformer
@@ -30,19 +31,20 @@ _READERS: dict[str, tuple[_Reader, list[str]]] = {
 }
 
 
-def find_npz(path: Path) -> Path | None:
-    """Return the model that a path names: an `.npz` file, or that of a folder; None if there is none."""
-    if path.suffix == ".npz" and path.is_file():
-        return path
+def find_marian(path: Path) -> Path | None:
+    """Return the model that a path names: an `.npz` or `.bin`, or that of a folder; None if there is none."""
+    if path.is_file():
+        return path if path.suffix == ".npz" or is_marian_bin(path) else None
     found = [one for one in sorted(path.glob("*.npz")) if ".optimizer." not in one.name]
+    found = found or [one for one in sorted(path.glob("*.bin")) if is_marian_bin(one)]
     if len(found) > 1:
         raise ForeignModelError(f"{path}: has {len(found)} models; name one, such as {found[0]}")
     return found[0] if found else None
 
 
-def read_marian_npz(path: Path) -> ModelFile:
-    """Return the model of an `.npz` file; its vocabularies must be in the same folder."""
-    folder, file = Folder(path.parent), MarianFile.of(Npz(path))
+def read_marian(path: Path) -> ModelFile:
+    """Return the model of an `.npz` or `.bin` file; its vocabularies must be in the same folder."""
+    folder, file = Folder(path.parent), MarianFile.of(Npz(path) if path.suffix == ".npz" else MarianBin(path))
     design = file.word("type", "?")
     if design not in _READERS:
         file.npz.refuse(f"its type is {design!r:.40}, which is none of {', '.join(_READERS)}")
@@ -86,6 +88,8 @@ def _vocabulary_files(folder: Folder, model: str) -> list[str]:
         for one in sorted(folder.path.iterdir())
         if one.name not in own and (one.suffix == ".spm" or re.search(r"vocab.*\.(yml|yaml|json)$", one.name))
     ]
+    if len(found) == 2 and [name[:3] for name in sorted(found)] == ["src", "trg"]:
+        return sorted(found)  # as the models of Firefox call them
     if len(found) != 1:
         folder.refuse("decoder.yml", f"is missing, and there are {len(found)} vocabularies; name both in it")
     return found * 2

@@ -1,4 +1,4 @@
-"""What all models of Marian have: an `.npz` file with the settings in it, embeddings and an output matrix."""
+"""What all models of Marian have: a file with the settings in it, embeddings and an output matrix."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from regard.contract import Floats
+from regard.importing.marian_bin import MarianBin
 from regard.importing.npz import Npz
 from regard.importing.weights import Vocabulary
 
@@ -28,15 +29,15 @@ Settings = dict[str, list[str]]
 
 @dataclass(frozen=True)
 class MarianFile:
-    """An `.npz` file and its settings."""
+    """An `.npz` or `.bin` file and its settings."""
 
-    npz: Npz
+    npz: Npz | MarianBin
     settings: Settings
     renamed: Mapping[str, str] = field(default_factory=dict)
     """The names in the file of arrays that have another one there."""
 
     @classmethod
-    def of(cls, npz: Npz) -> "MarianFile":
+    def of(cls, npz: Npz | MarianBin) -> "MarianFile":
         """Return a file with the settings that are in it; Nematus itself writes none."""
         if _SETTINGS not in npz.names and NEMATUS in npz.names:
             return cls(npz, _settings_of_nematus(npz))
@@ -102,7 +103,7 @@ class MarianFile:
         return "none" if "W_o" in tables else "target" if "target.weight" in tables else "all"
 
 
-def _settings_of_nematus(npz: Npz) -> Settings:
+def _settings_of_nematus(npz: Npz | MarianBin) -> Settings:
     """Return the settings of a model of Nematus from the shapes of its arrays."""
     normed = any(name.endswith("_lns") for name in npz.names)
     if any("_drt_" in name for name in npz.names):

@@ -15,12 +15,11 @@ from regard.engines import NUMPY
 from regard.errors import ForeignModelError
 from regard.importing.ctranslate2 import MODEL, PACKAGE, read_argos_package, read_ctranslate2_folder
 from regard.importing.huggingface import is_marian_folder, read_marian_folder
-from regard.importing.marian import find_npz, read_marian_npz
+from regard.importing.marian import find_marian, read_marian
+from regard.importing.marian_bin import is_marian_bin
 from regard.modelfile import ModelFile, save_model
 from regard.progress import Progress, unshown
 from regard.runtime.build import build_engine
-from regard.text.imported import ImportedTokenizer
-from regard.text.tokenizer import TokenizerPair
 from regard.training.reading import choose_reading
 from regard.translate.translator import IN_THIS_THREAD, Translator
 
@@ -61,10 +60,8 @@ def import_model(
     model = read_model(path)
     if name is not None:
         model = _named(model, name)
-    source = model.tokenizers.source
-    if to is not None and isinstance(source, ImportedTokenizer):
-        tokenizers = TokenizerPair(source.aimed_at(to), model.tokenizers.target)
-        model = replace(model, tokenizers=tokenizers, target_language=to)
+    if to is not None:
+        model = model.aimed_at(to)
     if languages is not None:
         model = replace(model, source_language=languages[0], target_language=languages[1])
     on_progress("choosing the head that aligns", 1, 3)
@@ -92,15 +89,15 @@ def read_model(path: Path) -> ModelFile:
         )
     if is_marian_folder(path):
         return read_marian_folder(path)
-    if (path / MODEL).is_file():
+    if (path / MODEL).is_file() and not is_marian_bin(path / MODEL):
         return read_ctranslate2_folder(path)
     if path.suffix == ".argosmodel" or (path / PACKAGE).is_file():
         return read_argos_package(path)
-    if (npz := find_npz(path)) is not None:
-        return read_marian_npz(npz)
+    if (file := find_marian(path)) is not None:
+        return read_marian(file)
     raise ForeignModelError(
-        f"{path}: is not a model that can be imported; give an .argosmodel or .npz, or a folder with "
-        "model.safetensors, pytorch_model.bin, model.bin or an .npz"
+        f"{path}: is not a model that can be imported; give an .argosmodel, .npz or .bin of Marian, or a "
+        "folder with model.safetensors, pytorch_model.bin, model.bin or an .npz"
     )
 
 

@@ -88,6 +88,10 @@ class Tokenizer:
             return cls(options, SubwordSegmenter.learn(marked, options))
         return cls(options, TableSegmenter.learn(marked, options))
 
+    def aimed_at(self, to: str) -> "Tokenizer":
+        """Return the tokenizer of the sources that are translated into one of several languages."""
+        raise TokenizerError(f"the model does not translate into {to!r:.20}, but into one language only")
+
     @property
     def can_sample(self) -> bool:
         """Whether a text can be cut in more than one way."""

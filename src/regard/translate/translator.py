@@ -102,10 +102,14 @@ class Translator:
 
     @classmethod
     def open(
-        cls, *paths: str | Path, pool: MakePool = make_pool, compute: Compute | None = None
+        cls,
+        *paths: str | Path,
+        pool: MakePool = make_pool,
+        compute: Compute | None = None,
+        to: str | None = None,
     ) -> "Translator":
-        """Return the translator of a model file, or of several together."""
-        return cls(Loaded.open(*paths, compute=compute), pool)
+        """Return the translator of a model file, or of several together; `to` is for a multilingual model."""
+        return cls(Loaded.open(*paths, compute=compute, to=to), pool)
 
     def translate(
         self,
