@@ -143,12 +143,12 @@ def _scorer(options: RecurrentOptions, memory: int) -> Shaped:
         width = memory if twice else size
         yield f"{name}.W_a", (width, size)
         yield f"{name}.U_a", (width, memory)
-        yield f"{name}.v_a", (width,)
-        if twice and options.layer_norm:
-            yield from _norm(f"{name}.norm_of_query", width)
-            yield from _norm(f"{name}.norm_of_keys", width)
-        else:
+        normed = twice and options.layer_norm
+        if not normed:
             yield f"{name}.b_a", (width,)
+        yield f"{name}.v_a", (width,)
+        for part in ("query", "keys") if normed else ():
+            yield from _norm(f"{name}.norm_of_{part}", width)
     if attention.window.kind == "local-p":
         yield "decoder.attention.place.W_p", (size, size)
         yield "decoder.attention.place.v_p", (size,)
@@ -161,13 +161,15 @@ def _output(options: RecurrentOptions, context: int | None, target_vocab: int) -
     if options.readout != "linear":
         width = embedding if tied or options.readout == "tanh" else size // 2
         sums = 2 * width if options.readout == "maxout" else width
-        inputs = {"U_o": size, "V_o": embedding} | ({} if context is None else {"C_o": context})
-        yield from ((f"readout.{name}", (sums, input_size)) for name, input_size in inputs.items())
-        if options.readout == "tanh" and options.layer_norm:
-            for name in inputs:
-                yield from _norm(f"readout.norms.{name}", sums)
-        else:
+        normed = options.readout == "tanh" and options.layer_norm
+        yield "readout.U_o", (sums, size)
+        yield "readout.V_o", (sums, embedding)
+        if not normed:
             yield "readout.b_m", (sums,)
+        if context is not None:
+            yield "readout.C_o", (sums, context)
+        for name in ("U_o", "V_o", "C_o")[: 2 if context is None else 3] if normed else ():
+            yield from _norm(f"readout.norms.{name}", sums)
     if options.tie == "factored" or (tied and width != embedding):
         yield "readout.P_o", (embedding, width)
         width = embedding
