@@ -96,11 +96,11 @@ BROAD = {
 }
 WIDE = {
     source: (
-        ("tatoeba", 1.0),
+        ("tatoeba", 2.0),
         ("europarl-all", 0.25),
-        ("manuals", 0.15),
+        ("manuals", 0.2),
         ("prose", 0.5),
-        ("technical", 0.05),
+        ("technical", 0.15),
         ("named", 0.3),
         (f"typed-{source}", 0.3),
         (f"careless-{source}", 0.4),
@@ -171,7 +171,8 @@ RECIPES = (
             Stage(90, f"{SETTLED_RECURRENT} --set train.guidance=0.3", (*BROAD["fr"], ("phrases", 1.0))),
         ),
     ),
-    Recipe("fr-en-wide", "fr", "en", (Stage(110, WIDER, WIDE["fr"]),)),
+    Recipe("fr-en-wide", "fr", "en", (Stage(100, WIDER, WIDE["fr"]),)),
+    Recipe("en-fr-wide", "en", "fr", (Stage(100, WIDER, WIDE["en"]),)),
     Recipe("ko-en", "ko", "en", (Stage(40, f"{RECURRENT} --set train.guidance=0.1", KOREAN),)),
 )
 
