@@ -1,13 +1,15 @@
 """The engine inside the page against Python: the same pieces, the same numbers, the same words."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from javascript import Node, needs_node
-from traces import DESIGNS, GIVEN, SUBWORDS, TEXT, Short, model_of, tracer_of
+from traces import AFTER, DESIGNS, GIVEN, SUBWORDS, TEXT, Short, ending_of, model_of, tracer_of
 
+from regard.alignment.reading import AFTERWARDS
 from regard.cli import run
 from regard.model.presets import PRESETS
 from regard.options.search import BeamOptions
@@ -206,6 +208,13 @@ def test_every_design_computes_pythons_numbers(node, name, beam_size):
     tracer = tracer_of(name)
     named = node.saved(tracer, name, BeamOptions(beam_size=beam_size, extra_tokens=0))
     assert_traces_are_pythons(node, tracer, named, TEXT, GIVEN, beam_size=beam_size)
+
+
+@pytest.mark.parametrize("name", AFTER)
+def test_the_posterior_attention_is_pythons(node, name):
+    tracer = Short.of(replace(ending_of(name), reading=AFTERWARDS), f"after-{name}.regard")
+    named = node.saved(tracer, f"after-{name}", BeamOptions(beam_size=2, extra_tokens=0))
+    assert_traces_are_pythons(node, tracer, named, TEXT, GIVEN, beam_size=2)
 
 
 def test_subwords_too(node):

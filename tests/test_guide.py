@@ -13,7 +13,7 @@ from test_training import request_for, run
 import regard
 from regard.alignment.attention import align_pairs, cut_words
 from regard.alignment.gold import GoldLinks, score_links
-from regard.alignment.reading import Reading
+from regard.alignment.reading import AFTERWARDS, Reading
 from regard.corpus.batches import Batches, PieceLinks, Share
 from regard.corpus.read import Pair
 from regard.corpus.store import Store, add_links, build_store
@@ -201,7 +201,7 @@ def test_the_links_of_pieces_are_those_of_the_words_they_stand_in(tokenizers, tm
     ("family", "size", "taught"),
     [
         ("transformer", {"hidden_size": 64, "feed_forward_size": 128, "num_heads": 4}, Reading(0, 0, True)),
-        ("bahdanau", {"hidden_size": 32, "embedding_size": 32}, Reading(0, None, False)),
+        ("bahdanau", {"hidden_size": 32, "embedding_size": 32}, AFTERWARDS),
     ],
 )
 def test_taught_attention_aligns_better_than_the_best_that_is_not(corpus, tmp_path, family, size, taught):

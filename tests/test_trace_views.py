@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 from traces import (
+    AFTER,
     EVERY,
     GIVEN,
     LOOKING,
@@ -25,15 +26,15 @@ from traces import (
     translated,
 )
 
-from regard.alignment.reading import Reading
+from regard.alignment.reading import AFTERWARDS, Reading
 from regard.draw.labels import spreadsheet_cell
-from regard.errors import ConfigError
+from regard.errors import ConfigError, TraceError
 from regard.options.text import SubwordOptions, WordOptions
 from regard.text.tokenizer import TokenizerPair
 from regard.trace.document import HeadOff
 from regard.trace.make import MAX_PIECES_WITH_STATES
 from regard.trace.mechanics import cards, step_lines
-from regard.trace.views import Which, load_trace
+from regard.trace.views import Trace, Which, load_trace
 from regard.vocabulary import BOS, RESERVED
 
 
@@ -100,6 +101,24 @@ def test_the_alignment_is_that_of_translate_by_any_reading(name, shifted):
     cross = trace.attention("cross").weights_LNTS[-1, 0]
     np.testing.assert_allclose(trace.alignment_TS[:-1], cross[1:] if shifted else cross[:-1], atol=1e-6)
     assert trace.model.reading.layer == trace.attention("cross").log_weights.shape[0] - 1
+
+
+@pytest.mark.parametrize("name", AFTER)
+def test_the_posterior_attention_of_a_trace_is_that_of_translate(name):
+    model = replace(ending_of(name), reading=AFTERWARDS)
+    trace = Short.of(model, "m").trace(TEXT, beam_size=2)
+    right = translated(model, TEXT, beam_size=2)
+    np.testing.assert_allclose(trace.alignment_TS, right.attention_TS, atol=1e-3)
+    before = translated(replace(model, reading=Reading(0, None, False)), TEXT, beam_size=2)
+    assert before.text == right.text and np.abs(before.attention_TS - right.attention_TS).max() > 0.01
+    assert "given that word" in trace.heat_map().caption
+    assert (
+        Trace.model_validate_json(trace.model_dump_json()).alignment_TS.tolist()
+        == trace.alignment_TS.tolist()
+    )
+    broken = trace.model_copy(update={"states": {}})
+    with pytest.raises(TraceError, match="which is missing"):
+        broken.check()
 
 
 @TRANSFORMERS

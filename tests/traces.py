@@ -107,6 +107,8 @@ _RARE = [name for name in DESIGNS if "-local-" in name and ("additive" in name) 
 EVERY = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in _RARE else name for name in DESIGNS]
 )
+AFTER = ["luong2015", "bahdanau2015", "regard-rnn", "StepAttendStep-additive-gru-after"]
+"""Designs that have a posterior attention."""
 EACH_FAMILY = pytest.mark.parametrize("name", FAMILIES)
 LOOKING = pytest.mark.parametrize("name", ["bahdanau2015", "luong2015", "vaswani2017", "regard-small"])
 TRANSFORMERS = pytest.mark.parametrize("name", ["vaswani2017", "regard-small", "transformer-post-learned"])

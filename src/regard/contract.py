@@ -231,12 +231,14 @@ AnyState = TypeVar("AnyState", bound=State)
 class Step(Generic[AnyState]):
     """What one step gives: the scores of every next word, where the decoder looked, and the state after it.
 
-    A recurrent model looks once a step (L = N = 1); one without attention never (L = 0).
+    A recurrent model looks once a step (L = N = 1); one without attention never (L = 0). An engine that is
+    asked for it also tells where the ids that were read came from, now that they are known.
     """
 
     logits_RV: Floats
     attention_RLNS: Floats
     state: AnyState
+    origin_RS: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +247,7 @@ class Forced:
 
     logits_BTV: Floats
     attention_BTLNS: Floats
+    origin_BTS: Floats | None = None
 
 
 class Engine(Protocol[AnyState]):
@@ -271,13 +274,16 @@ class Engine(Protocol[AnyState]):
 def force_by_steps(engine: Engine[AnyState], batch: Batch, probe: Probe = unseen) -> Forced:
     """Read the batch's own targets step by step."""
     state = engine.start(batch, probe)
-    logits, attention = [], []
+    logits, attention, origin = [], [], []
     for ids_B in batch.forced_in_BT.T:
         step = engine.step(state, np.ascontiguousarray(ids_B), probe)
         state = step.state
         logits.append(step.logits_RV)
         attention.append(step.attention_RLNS)
-    return Forced(np.stack(logits, axis=1), np.stack(attention, axis=1))
+        if step.origin_RS is not None:
+            origin.append(step.origin_RS)
+    origin_BTS = np.stack(origin, axis=1) if origin else None
+    return Forced(np.stack(logits, axis=1), np.stack(attention, axis=1), origin_BTS)
 
 
 def follow(engine: Engine[AnyState], state: AnyState, ids_RT: Ids, probe: Probe = unseen) -> Step[AnyState]:

@@ -58,7 +58,8 @@ class Loaded:
                 "an ensemble needs models with the same vocabulary; train them on the same files with "
                 "different seeds"
             )
-        engines = [build_engine(model.options, model.weights) for model in models]
+        posterior = first.reading is not None and first.reading.posterior
+        engines = [build_engine(one.options, one.weights, posterior=posterior) for one in models]
         loaded = cls.with_engine(
             engines[0] if len(engines) == 1 else Ensemble(engines),
             first.tokenizers,

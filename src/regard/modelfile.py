@@ -31,6 +31,7 @@ from regard.errors import ConfigError, ModelFileError, TokenizerError
 from regard.files import writing
 from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.options.parse import parse
+from regard.runtime.recurrent import tells_posterior
 from regard.runtime.shapes import weight_shapes
 from regard.starter import locate
 from regard.text.known import KnownWords
@@ -120,7 +121,7 @@ def save_model(path: Path, model: ModelFile, *, packed: bool = False) -> None:
         "target_language": model.target_language,
         "config": model.config,
         "card": model.card,
-        "reading": None if model.reading is None else asdict(model.reading),
+        "reading": None if model.reading is None else _reading_json(model.reading),
         "split_above": model.split_above,
     }
     # Several entries of metadata would be written in an order that changes from run to run.
@@ -228,10 +229,16 @@ def _tokenizer(
     return Tokenizer.from_bytes(read(name).tobytes())
 
 
+def _reading_json(reading: Reading) -> dict[str, Any]:
+    """Return a reading as earlier versions know it, unless it is one that they cannot read."""
+    return {key: value for key, value in asdict(reading).items() if key != "posterior" or value}
+
+
 def _reading(values: Any) -> Reading:
     reading = Reading(**values)
     _of_type(reading.layer, int)
     _of_type(reading.shifted, bool)
+    _of_type(reading.posterior, bool)
     return replace(reading, head=None if reading.head is None else _of_type(reading.head, int))
 
 
@@ -253,6 +260,8 @@ def _check_reading(path: Path, model: ModelFile) -> None:
         raise ModelFileError(
             f"{path}: the model does not have the layer and head of {reading}; save it again"
         )
+    if reading and reading.posterior and not tells_posterior(model.options):
+        raise ModelFileError(f"{path}: a model of this design has no posterior attention; save it again")
 
 
 @dataclass(frozen=True, slots=True)

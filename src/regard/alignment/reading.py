@@ -13,14 +13,23 @@ class Reading:
 
     That of one layer (counted from the last if negative), of one of its heads or the mean of all; and if
     `shifted`, at the step that reads a piece instead of the one that says it (SHIFT-ATT, Chen et al. 2020).
+    A recurrent decoder looks before it knows the word. Its `posterior` is that look once the word is known,
+    so the step that reads a piece has it (Shankar and Sarawagi 2019).
     """
 
     layer: int
     head: int | None
     shifted: bool
+    posterior: bool = False
 
-    def look(self, attention_RLNS: Floats) -> Floats:
-        """Return the chosen weights of each row (R, S), none if the model has no attention."""
+    def look(self, attention_RLNS: Floats, origin_RS: Floats | None = None) -> Floats:
+        """Return the chosen weights of each row (R, S), none if the model has no attention.
+
+        `origin_RS` is what the engine tells of where the ids that were read came from.
+        """
+        if self.posterior:
+            assert origin_RS is not None
+            return origin_RS
         num_rows, num_layers = attention_RLNS.shape[:2]
         if not num_layers:
             return np.empty((num_rows, 0), np.float32)
@@ -36,6 +45,9 @@ class Reading:
         """
         return np.concatenate([looks_TS[1:], looks_TS[-1:]]) if self.shifted else looks_TS
 
+
+AFTERWARDS = Reading(0, None, shifted=True, posterior=True)
+"""The posterior attention of a recurrent model."""
 
 USUAL_READING = Reading(-2, None, False)
 """Where nothing was learnt about a model: the last layer but one, the mean of its heads. In Transformers its

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,7 @@ def _about(model: "ModelFile") -> dict[str, Any]:
         "target_language": model.target_language,
         "num_parameters": _num_parameters(model),
         "vocabularies": [model.tokenizers.source.vocab_size, model.tokenizers.target.vocab_size],
-        "reading": reading and {"layer": reading.layer, "head": reading.head, "shifted": reading.shifted},
+        "reading": reading and asdict(reading),
         "split_above": model.split_above,
         "model": model.options.model_dump(),
         "config": model.config,
@@ -216,6 +217,8 @@ def _alignment(model: "ModelFile", made: "Design") -> str:
         return "none: the model has no attention"
     if model.reading is None:
         return "read from the last layer but one"
+    if model.reading.posterior:
+        return "the posterior attention: where the step that says a word looked, given that word"
     heads = "the mean of all heads" if model.reading.head is None else f"head {model.reading.head + 1}"
     step = "the step that reads a word" if model.reading.shifted else "the step that says it"
     return f"read from layer {model.reading.layer + 1}, {heads}, at {step}"

@@ -20,6 +20,7 @@ from regard.importing.marian_bin import is_marian_bin
 from regard.modelfile import ModelFile, save_model
 from regard.progress import Progress, unshown
 from regard.runtime.build import build_engine
+from regard.runtime.recurrent import tells_posterior
 from regard.training.reading import choose_reading
 from regard.translate.translator import IN_THIS_THREAD, Translator
 
@@ -69,7 +70,8 @@ def import_model(
     if not chosen and texts is not None:
         chosen = _translated(model, list(islice(texts, _MAX_PAIRS)))
     if chosen:
-        engine = build_engine(model.options, model.weights)
+        posterior = tells_posterior(model.options)
+        engine = build_engine(model.options, model.weights, posterior=posterior)
         model = replace(model, reading=choose_reading(engine, _batches(model, chosen), _MAX_TOKENS))
     model = replace(model, card=_dated(model))
     on_progress("writing the model file", 2, 3)

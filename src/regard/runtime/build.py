@@ -9,9 +9,9 @@ from regard.runtime.transformer import TransformerEngine
 
 
 def build_engine(
-    options: RecurrentOptions | TransformerOptions, weights: Mapping[str, Floats]
+    options: RecurrentOptions | TransformerOptions, weights: Mapping[str, Floats], *, posterior: bool = False
 ) -> RecurrentEngine | TransformerEngine:
-    """Return the NumPy engine of a model."""
+    """Return the NumPy engine of a model; that of a recurrent one may also tell its posterior attention."""
     if options.kind == "recurrent":
-        return RecurrentEngine(options, weights)
+        return RecurrentEngine(options, weights, posterior=posterior)
     return TransformerEngine(options, weights)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.contract import Batch, Floats, Forced, Ids, Probe, Step, check_source, force_by_steps, unseen
-from regard.options.model import RecurrentOptions
+from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.runtime.equations import (
     CELLS,
     PREPARE,
@@ -23,6 +23,16 @@ from regard.runtime.equations import (
     under,
 )
 
+_NUM_PLACES = 8  # of the source that the posterior attention weighs
+_NUM_RIVALS = 64  # words that the word said is compared with
+
+
+def tells_posterior(options: RecurrentOptions | TransformerOptions) -> bool:
+    """Tell whether a model has a posterior attention: the context must be an input of its readout."""
+    if options.kind == "transformer" or options.attention.kind == "none":
+        return False
+    return (options.attention.kind == "step-then-attend") == (options.readout == "linear")
+
 
 @dataclass(frozen=True, slots=True)
 class Memories:
@@ -32,10 +42,33 @@ class Memories:
     keys_RSA: Floats
     real_RS: NDArray[np.bool_]
     length_R: Ids
+    shares_RSQ: Floats | None = None
+    """What each adds to the readout if attention sees it alone; only for the posterior attention."""
 
     def select(self, rows: Ids) -> "Memories":
         """Return the memories of these rows."""
-        return Memories(self.h_RSH[rows], self.keys_RSA[rows], self.real_RS[rows], self.length_R[rows])
+        shares_RSQ = None if self.shares_RSQ is None else self.shares_RSQ[rows]
+        return Memories(
+            self.h_RSH[rows], self.keys_RSA[rows], self.real_RS[rows], self.length_R[rows], shares_RSQ
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What the posterior attention needs of a step once its word is known.
+
+    The `places_RP` where it looked most with their weights, what all but the context adds to the readout, and
+    the ids K that were likely.
+    """
+
+    places_RP: Ids
+    weights_RP: Floats
+    rest_RQ: Floats
+    rivals_RK: Ids
+
+    def select(self, rows: Ids) -> "Before":
+        """Return what is known of these rows."""
+        return Before(self.places_RP[rows], self.weights_RP[rows], self.rest_RQ[rows], self.rivals_RK[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +82,7 @@ class RecurrentState:
     memories: Memories | None
     fed_RH: Floats | None
     """What enters every step beside the word: the fixed vector (Cho) or the last attentional one (Luong)."""
+    before: Before | None = None
 
     def select(self, rows: Ids) -> "RecurrentState":
         """Return the state with these rows; memories stay in place while every row keeps its sentence."""
@@ -62,16 +96,20 @@ class RecurrentState:
             sentence_R=sentence_R,
             memories=memories,
             fed_RH=None if self.fed_RH is None else self.fed_RH[rows],
+            before=None if self.before is None else self.before.select(rows),
         )
 
 
 class RecurrentEngine:
-    """A recurrent model ready to translate."""
+    """A recurrent model ready to translate; with `posterior` it tells where the ids it reads came from."""
 
     max_tokens: int | None = None
 
-    def __init__(self, options: RecurrentOptions, weights: Mapping[str, Floats]) -> None:
+    def __init__(
+        self, options: RecurrentOptions, weights: Mapping[str, Floats], *, posterior: bool = False
+    ) -> None:
         self.options = options
+        self.posterior = posterior
         self.attention = None if options.attention.kind == "none" else options.attention
         self.cell = CELLS[options.cell]
         self.resets_late = options.cell == "gru" and "decoder.V" in weights
@@ -84,7 +122,8 @@ class RecurrentEngine:
         self.readout = under("readout.", weights)
         self.source = under("source.", weights)
         self.E = weights["target.weight"] if "target.weight" in weights else weights["source.weight"]
-        self.W_o = np.asfortranarray(weights.get("W_o", self.E))  # so W_o x takes a tenth less time
+        self.words_VQ = weights.get("W_o", self.E)
+        self.W_o = np.asfortranarray(self.words_VQ)  # so W_o x takes a tenth less time
         self.b_o = weights["b_o"]
 
     def _directions(self, weights: Weights, layer: int) -> dict[str, Weights]:
@@ -173,7 +212,8 @@ class RecurrentEngine:
             if scorer.kind == "location":
                 real_BS = real_BS & (np.arange(real_BS.shape[1]) < scorer.max_positions)
             keys_BSA = probe("attention.keys", PREPARE[scorer.kind](h_BSH, self.scorer, size))
-            memories = Memories(h_BSH, keys_BSA, real_BS, real_BS.sum(1))
+            shares_BSQ = self._shares(h_BSH) if self.posterior else None
+            memories = Memories(h_BSH, keys_BSA, real_BS, real_BS.sum(1), shares_BSQ)
             if self.attention.kind == "step-then-attend" and self.attention.input_feeding:
                 fed_BH = np.zeros((len(h_BSH), size), h_BSH.dtype)
         return RecurrentState(tuple(layers), 0, np.arange(len(h_BSH)), h_BSH.shape[1], memories, fed_BH)
@@ -211,7 +251,7 @@ class RecurrentEngine:
             top_RH = self._hidden(layers[-1])
             if self.options.residual and layer:
                 top_RH = top_RH + below_RH
-        fed_RH = state.fed_RH
+        fed_RH, state_RH = state.fed_RH, top_RH
         if self.attention is not None and self.attention.kind == "step-then-attend":
             context_RH, weights_RS = self._attend(top_RH, state, probe)
             both_RH = np.concatenate([context_RH, top_RH], axis=-1)
@@ -222,7 +262,11 @@ class RecurrentEngine:
         after = replace(state, layers=tuple(layers), step=state.step + 1, fed_RH=fed_RH)
         if weights_RS is None:
             return Step(logits_RV, np.empty((len(ids_R), 0, 0, state.num_source), np.float32), after)
-        return Step(logits_RV, weights_RS[:, None, None], after)
+        if not self.posterior:
+            return Step(logits_RV, weights_RS[:, None, None], after)
+        origin_RS = probe("attention.posterior", self._origin(state, ids_R))
+        before = self._before(weights_RS, state_RH, y_RE, logits_RV)
+        return Step(logits_RV, weights_RS[:, None, None], replace(after, before=before), origin_RS)
 
     def force(self, batch: Batch, probe: Probe = unseen) -> Forced:
         """Read the batch's own targets."""
@@ -268,6 +312,55 @@ class RecurrentEngine:
         if "P_o" in w:
             t_RQ = linear(t_RQ, w["P_o"])
         return probe("readout", t_RQ)
+
+    def _shares(self, h_BSH: Floats) -> Floats:
+        """Return what each memory adds to the sums of the readout, seen alone."""
+        if "W_c" in self.decoder:
+            return linear(h_BSH, self.decoder["W_c"][:, : h_BSH.shape[-1]])
+        return normed(linear(h_BSH, self.readout["C_o"]), "norms.C_o", self.readout)
+
+    def _before(self, weights_RS: Floats, s_RH: Floats, y_RE: Floats, logits_RV: Floats) -> Before:
+        """Return what `_origin` needs of this step at the next one."""
+        w, num_places = self.readout, min(_NUM_PLACES, weights_RS.shape[1])
+        places_RP = np.argpartition(-weights_RS, num_places - 1, axis=1)[:, :num_places]
+        if "W_c" in self.decoder:
+            rest_RQ = linear(s_RH, self.decoder["W_c"][:, -s_RH.shape[-1] :])
+        else:
+            rest_RQ = normed(linear(s_RH, w["U_o"], w.get("b_m")), "norms.U_o", w)
+            rest_RQ = rest_RQ + normed(linear(y_RE, w["V_o"]), "norms.V_o", w)
+        num_rivals = min(_NUM_RIVALS, logits_RV.shape[1])
+        classes_RXK = logits_RV[:, : logits_RV.shape[1] // num_rivals * num_rivals]
+        classes_RXK = classes_RXK.reshape(len(logits_RV), -1, num_rivals)
+        rivals_RK = classes_RXK.argmax(axis=1) * num_rivals + np.arange(num_rivals)
+        weights_RP = weights_RS[np.arange(len(weights_RS))[:, None], places_RP]
+        return Before(places_RP, weights_RP, rest_RQ, rivals_RK)
+
+    def _origin(self, state: RecurrentState, ids_R: Ids) -> Floats:
+        """Return where the ids came from: α_i p(y | s, h_i) over its sum (Shankar and Sarawagi 2019).
+
+        p(y | s, h_i) is what the readout says if attention sees only h_i. Its softmax is over y and the best
+        of every 64th id, and i over the eight places with most attention. `<s>` came from nowhere.
+        """
+        assert state.memories is not None and state.memories.shares_RSQ is not None
+        before, real_RS = state.before, state.memories.real_RS
+        if before is None:
+            return (real_RS / np.maximum(real_RS.sum(1, keepdims=True), 1)).astype(np.float32)
+        rows_R1 = np.arange(len(ids_R))[:, None]
+        sums_RPQ = state.memories.shares_RSQ[rows_R1, before.places_RP] + before.rest_RQ[:, None]
+        t_RPQ = maxout(sums_RPQ) if self.options.readout == "maxout" else np.tanh(sums_RPQ)
+        if "P_o" in self.readout:
+            t_RPQ = linear(t_RPQ, self.readout["P_o"])
+        ids_RK = np.concatenate([ids_R[:, None], before.rivals_RK], axis=1)
+        logits_RPK = np.matmul(t_RPQ, self.words_VQ[ids_RK].swapaxes(1, 2)) + self.b_o[ids_RK][:, None]
+        exponents_RPK = np.exp(logits_RPK - logits_RPK.max(axis=-1, keepdims=True))
+        once_RK = ids_RK != ids_R[:, None]  # not again, if it is among its own rivals
+        once_RK[:, 0] = True
+        sums_RP = np.matmul(exponents_RPK, once_RK.astype(np.float32)[..., None])[..., 0]
+        joint_RP = before.weights_RP * exponents_RPK[..., 0] / sums_RP
+        joint_RP /= np.maximum(joint_RP.sum(axis=1, keepdims=True), np.float32(1e-30))
+        origin_RS = np.zeros(real_RS.shape, np.float32)
+        origin_RS[rows_R1, before.places_RP] = joint_RP
+        return origin_RS
 
     def _hidden(self, state_X: Floats) -> Floats:
         """Return h of a state, which for an LSTM is [h; c]."""

@@ -87,7 +87,7 @@ def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 
     state = engine.start(task.batch)
     for step in range(record.num_steps):
         said = engine.step(state, read_R)
-        look_RS = task.look(said.attention_RLNS)
+        look_RS = task.look(said.attention_RLNS, said.origin_RS)
         record.add(read_R, parent_R, log_prob_BK.ravel(), look_RS)
         width, factor = log_prob_BK.shape[1], length_factor(step + 1, options.length_penalty)
         bound_RV = rules.bind(said.logits_RV, np.repeat(open_B, width))

@@ -42,7 +42,8 @@ class Ensemble:
             member.step(one, ids_R, probe) for member, one in zip(self.members, state.members, strict=True)
         ]
         after = EnsembleState(tuple(step.state for step in steps))
-        return Step(_mean([step.logits_RV for step in steps]), steps[0].attention_RLNS, after)
+        first = steps[0]
+        return Step(_mean([step.logits_RV for step in steps]), first.attention_RLNS, after, first.origin_RS)
 
     def force(self, batch: Batch, probe: Probe = unseen) -> Forced:
         """Read the batch's own targets."""

@@ -182,7 +182,8 @@ class StepSearcher:
             log_probs = log_prob_BT[row, : len(target) + 1].tolist()
             total = math.fsum(log_probs)
             score = total / length_factor(len(log_probs), LENGTH_PENALTY)
-            looks_TS = self.reading.look(forced.attention_BTLNS[row, : len(target) + 1])
+            origin_TS = None if forced.origin_BTS is None else forced.origin_BTS[row, : len(target) + 1]
+            looks_TS = self.reading.look(forced.attention_BTLNS[row, : len(target) + 1], origin_TS)
             looks_TS = looks_TS[:, : num_source_tokens(source)]
             found.append(Hypothesis(tuple(target.tolist()), total, score, tuple(log_probs), looks_TS, True))
         return found

@@ -19,8 +19,9 @@ LENGTH_PENALTY = 1.0
 DOUBT = 2e-4
 """A choice by a smaller margin could flip in another batch, where sums of float32 are rounded differently."""
 
-Look = Callable[[Floats], Floats]
-"""Makes of all attention of a step (R, L, N, S) the one look (R, S) that is kept; none at all if L is 0."""
+Look = Callable[[Floats, Floats | None], Floats]
+"""Makes of all attention of a step (R, L, N, S), and of where its ids came from if that is told (R, S), the
+one look (R, S) that is kept; none at all if L is 0."""
 
 
 @dataclass(frozen=True, slots=True)

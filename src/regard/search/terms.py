@@ -300,7 +300,7 @@ def beam_with_terms(
     state = engine.start(task.batch)
     for step in range(record.num_steps):
         said = engine.step(state, read_R)
-        look_RS = task.look(said.attention_RLNS)
+        look_RS = task.look(said.attention_RLNS, said.origin_RS)
         rows = [(number, row) for number in open_sentences for row in sentences[number].rows]
         record.add(read_R, parent_R, np.array([row.log_prob for _, row in rows]), look_RS)
         came_from_RS = look_RS if is_shifted else before_RS

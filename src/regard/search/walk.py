@@ -62,7 +62,7 @@ def _walk(
         state = state.select(sentence_R)
     for step in range(record.num_steps):
         said = engine.step(state, read_R)
-        look_RS = task.look(said.attention_RLNS)
+        look_RS = task.look(said.attention_RLNS, said.origin_RS)
         record.add(read_R, rows, log_prob_R, look_RS)
         read_R, gap_R = choose(rules.bind(said.logits_RV, sentence_R), walk_R)
         margin_R = np.minimum(margin_R, gap_R)

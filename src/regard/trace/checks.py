@@ -12,6 +12,7 @@ from regard.design import Kind
 from regard.errors import ConfigError, TraceError
 from regard.options.parse import parse
 from regard.trace.document import (
+    POSTERIOR,
     Attention,
     Beam,
     Document,
@@ -165,10 +166,13 @@ def _reading(trace: Document) -> Iterator[str]:
     layers, heads = cross.log_weights.shape[:2]
     if reading.layer not in range(layers) or reading.head not in (None, *range(heads)):
         yield f"there is no layer and head as in {reading}"
+    elif reading.posterior and POSTERIOR not in trace.states:
+        yield f"its alignment is read from {POSTERIOR!r}, which is missing"
     elif len(coverage) != len(trace.source.pieces):
         yield f"the coverage of {len(coverage)} pieces, and the source has {len(trace.source.pieces)}"
     else:
-        difference_S = np.abs(cross.looks_TS(reading).sum(axis=0) - coverage)
+        posterior = trace.states[POSTERIOR].unpack() if reading.posterior else None
+        difference_S = np.abs(cross.looks_TS(reading, posterior).sum(axis=0) - coverage)
         if difference_S.max() > _ROW_TOLERANCE * len(trace.target.pieces):
             yield "the coverage is not the sum of the weights"
 

@@ -22,6 +22,8 @@ from regard.trace.arrays import Array
 from regard.vocabulary import BOS, RESERVED
 
 FORMAT: Final = "regard-trace/1"
+POSTERIOR = "attention.posterior"
+"""The state that has the posterior attention of the step before, given the word that it said."""
 
 
 class _Node(BaseModel):
@@ -31,17 +33,20 @@ class _Node(BaseModel):
 class Reads(_Node):
     """The attention that is read as word alignment: of one layer, one head or (null) the mean of its heads.
 
-    If `shifted`, that of the step after: the one that reads the piece (SHIFT-ATT, Chen et al. 2020).
+    If `shifted`, that of the step after: the one that reads the piece (SHIFT-ATT, Chen et al. 2020). If
+    `posterior`, that step's state `attention.posterior`: the attention of the step before, given the word
+    that it said.
     """
 
     layer: int
     head: int | None
     shifted: bool
+    posterior: bool = False
 
     @property
     def chosen(self) -> Reading:
         """The same, ready to read with."""
-        return Reading(self.layer, self.head, self.shifted)
+        return Reading(self.layer, self.head, self.shifted, self.posterior)
 
 
 class Model(_Node):
@@ -252,9 +257,9 @@ class Attention(_Node):
         """The weights."""
         return np.exp(self.logs_LNTS) if self.weights is None else self.weights.unpack()
 
-    def looks_TS(self, reads: Reads) -> Floats:
+    def looks_TS(self, reads: Reads, posterior_TS: Floats | None = None) -> Floats:
         """Return where each step looked by the attention that aligns best."""
-        return reads.chosen.look(self.weights_LNTS.transpose(2, 0, 1, 3))
+        return reads.chosen.look(self.weights_LNTS.transpose(2, 0, 1, 3), posterior_TS)
 
     @property
     def scores_LNTS(self) -> Floats:

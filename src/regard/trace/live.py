@@ -161,7 +161,7 @@ def facts(loaded: Loaded, search: BeamOptions | None = None) -> dict[str, Any]:
             "num_heads": design.num_heads,
             "rows_sum_to_one": design.rows_sum_to_one,
             "parts": sorted(design.parts),
-            "states": design.states_kept(about.reading.layer if about.reading else 0),
+            "states": tracer.states,
             "gates": design.gates,
         },
         "cards": [asdict(card) for card in design.cards],

@@ -155,7 +155,10 @@ class Tracer:
             sha256=digest.hexdigest(),
             options=model.options.model_dump(),
             reading=document.Reads(
-                layer=range(layers)[max(reading.layer, -layers)], head=reading.head, shifted=reading.shifted
+                layer=range(layers)[max(reading.layer, -layers)],
+                head=reading.head,
+                shifted=reading.shifted,
+                posterior=reading.posterior,
             )
             if layers
             else None,
@@ -299,7 +302,7 @@ class Tracer:
             ids,
             said,
             probe_maker(look.interventions, self.design, whole=True)(),
-            (*self._states, *look.record) if detailed else (),
+            (*self.states, *look.record) if detailed else self._posterior,
         )
         if detailed:
             _check_names(look.record, seen)
@@ -307,7 +310,7 @@ class Tracer:
             said,
             log_prob=math.fsum(seen.log_prob_T),
             log_probs=tuple(seen.log_prob_T.tolist()),
-            attention_TS=self.loaded.reading.look(seen.cross_TLNS),
+            attention_TS=self.loaded.reading.look(seen.cross_TLNS, seen.origin_TS),
         )
         recorded = time.perf_counter()
         size = stage.asked.search.get("beam_size", 1)
@@ -379,9 +382,15 @@ class Tracer:
         return nearest_pieces(self.model.tokenizers.source, table_VE, [id for _, id in read])
 
     @property
-    def _states(self) -> tuple[str, ...]:
+    def states(self) -> tuple[str, ...]:
         """The names of the states that are always kept."""
-        return self.design.states_kept(self.about.reading.layer if self.about.reading else 0)
+        kept = self.design.states_kept(self.about.reading.layer if self.about.reading else 0)
+        return (*kept, *self._posterior)
+
+    @property
+    def _posterior(self) -> tuple[str, ...]:
+        """The state that the alignment is read from, if it is the posterior attention."""
+        return (document.POSTERIOR,) if self.loaded.reading.posterior else ()
 
     def _attentions(self, seen: Recorded, interventions: Sequence[Intervention]) -> list[Attention]:
         """Return every kind of attention the model has."""

@@ -58,7 +58,9 @@ def step_lines(
         f"step {step + 1} of {len(pieces)}{where}: reads {printable(trace.fed[step])!r}, says "
         f"{printable(pieces[step].piece)!r} with probability {np.exp(pieces[step].log_prob):.3f}"
     ]
-    if reading is not None and reading.shifted:
+    if reading is not None and reading.posterior:
+        lines.append("(the heat map has for this piece the attention of this step, given the word it says)")
+    elif reading is not None and reading.shifted:
         lines.append(
             f"(the heat map has for this piece the look of step {min(step + 2, len(pieces))}, which reads it)"
         )

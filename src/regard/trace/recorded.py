@@ -44,6 +44,7 @@ def read_again(
         np.maximum(target_log_probs(forced.logits_BTV, batch.target_out_BT)[0], LEAST_LOG_PROB),
         forced.logits_BTV[0],
         forced.attention_BTLNS[0],
+        None if forced.origin_BTS is None else forced.origin_BTS[0],
     )
 
 
@@ -67,6 +68,7 @@ class Recorded:
     log_prob_T: NDArray[np.float64]
     logits_TV: Floats
     cross_TLNS: Floats
+    origin_TS: Floats | None = None
 
     def states(self) -> dict[str, Array]:
         """Return all that was to be kept, by name."""

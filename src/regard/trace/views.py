@@ -23,7 +23,7 @@ from regard.errors import ConfigError, OutputError, TraceError
 from regard.files import writing
 from regard.text.words import PieceWords
 from regard.trace.checks import check
-from regard.trace.document import FORMAT, Document, Source, Target
+from regard.trace.document import FORMAT, POSTERIOR, Document, Source, Target
 from regard.trace.mechanics import cards_json
 from regard.viewer.page import page
 
@@ -55,7 +55,9 @@ class Trace(Document):
         cross, reading = self.attention("cross"), self.model.reading
         if cross is None or reading is None:
             return np.empty((len(self.target.pieces), 0), np.float32)
-        return reading.chosen.align(cross.looks_TS(reading))
+        posterior = self.states.get(POSTERIOR)
+        looks_TS = cross.looks_TS(reading, None if posterior is None else posterior.unpack())
+        return reading.chosen.align(looks_TS)
 
     def heat_map(
         self,
@@ -152,7 +154,9 @@ class Trace(Document):
         reading = self.model.reading
         if aligned and reading is not None and "heads" in self.model.design.parts:
             notes.append(self._place(None))
-        if aligned and reading is not None and reading.shifted:
+        if aligned and reading is not None and reading.posterior:
+            notes.append("each row is where the step looked that says the word, given that word")
+        elif aligned and reading is not None and reading.shifted:
             notes.append("each row is the look of the step that reads the word, one after it was said")
         if self.request.mode == "forced":
             notes.append("the translation was given")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from regard.alignment.reading import AFTERWARDS, Reading
 from regard.corpus.batches import Batches
 from regard.engines import NUMPY
 from regard.evaluation.scores import LengthScore, Scores, score
@@ -16,6 +17,7 @@ from regard.model.engine import TorchEngine
 from regard.modelfile import ModelFile, load_model, save_model
 from regard.progress import Stages
 from regard.runtime.build import build_engine
+from regard.runtime.recurrent import tells_posterior
 from regard.training.folder import BEST_FILE, DATA_FOLDER, START_FILE, read_json, write_json
 from regard.training.guide import taught_reading
 from regard.training.history import RESULT_FILE, RUN_FILE
@@ -129,11 +131,14 @@ def _with_habits(
     known, longest = (None, 0) if start is None else (start.reading, start.split_above or 0)
     if model.options.source.kind == "features":  # without words on both sides, nothing tells what aligns
         return replace(model, reading=known)
-    engine = build_engine(model.options, model.weights)
+    afterwards = tells_posterior(model.options)
+    engine = build_engine(model.options, model.weights, posterior=afterwards)
     batches = Batches(prepared.shares, options.batch, options.seed)
     store = prepared.validation_store
     longest = max(longest, int(store.source.lengths(np.arange(len(store))).max(initial=0)))
     taught = taught_reading(options.model, options.train)
+    if taught is not None and afterwards:
+        taught = AFTERWARDS
     return replace(
         model,
         reading=taught or known or choose_reading(engine, (batch for _, batch in batches.iterate())),
@@ -149,9 +154,10 @@ def _translator(model: ModelFile, device: torch.device) -> Translator:
     on_device = build_model(model.options, *sizes)
     import_arrays(on_device, model.weights)
     engine = TorchEngine(on_device.to(device))
-    loaded = Loaded.with_engine(
-        engine, model.tokenizers, reading=model.reading, split_above=model.split_above
-    )
+    reading = model.reading
+    if reading is not None and reading.posterior:  # which this engine does not tell
+        reading = Reading(reading.layer, reading.head, shifted=False)
+    loaded = Loaded.with_engine(engine, model.tokenizers, reading=reading, split_above=model.split_above)
     return Translator(loaded, IN_THIS_THREAD)
 
 

@@ -1,9 +1,10 @@
 """Which attention of a trained model tells best which source piece became which target piece.
 
 Every layer and head is asked, and every mean of heads, at the step that says a piece and at the step that
-reads it. Each links every target piece of some training pairs to the source piece it looks at most. The
-best reading is the one whose links tell most about the words: the mutual information of linked pieces,
-measured on pairs other than those it was counted on. No alignments made by hand are needed.
+reads it; of a recurrent model its posterior attention too, if the engine tells it. Each links every target
+piece of some training pairs to the source piece it looks at most. The best reading is the one whose links
+tell most about the words: the mutual information of linked pieces, measured on pairs other than those it was
+counted on. No alignments made by hand are needed.
 """
 
 from collections.abc import Iterable
@@ -12,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from regard.alignment.reading import Reading
-from regard.contract import Batch, Engine, Floats, Ids
+from regard.alignment.reading import AFTERWARDS, Reading
+from regard.contract import Batch, Engine, Forced, Ids
 from regard.vocabulary import EOS, PAD
 
 _PRIOR = 2.0  # links of which a source piece is given as many as if nothing were known of it
@@ -45,11 +46,13 @@ def rank_readings(engine: Engine[Any], batches: Iterable[Batch]) -> list[tuple[R
     readings: list[Reading] = []
     folds: list[list[_Links]] = [[], []]
     for number, batch in enumerate(_small(batches)):
-        attention_BTLNS = engine.force(batch).attention_BTLNS
-        if not attention_BTLNS.shape[2]:
+        forced = engine.force(batch)
+        if not forced.attention_BTLNS.shape[2]:
             return []
-        readings = readings or _readings(*attention_BTLNS.shape[2:4])
-        folds[number % 2].append(_links(batch, attention_BTLNS))
+        readings = _readings(*forced.attention_BTLNS.shape[2:4])
+        if forced.origin_BTS is not None:
+            readings.append(AFTERWARDS)
+        folds[number % 2].append(_links(batch, forced))
     if not all(folds):
         return []
     halves = [
@@ -93,9 +96,10 @@ def _small(batches: Iterable[Batch]) -> Iterable[Batch]:
             yield batch.shard(part, num_parts)
 
 
-def _links(batch: Batch, attention_BTLNS: Floats) -> _Links:
+def _links(batch: Batch, forced: Forced) -> _Links:
     """Return where each piece of a batch is linked to, `</s>` of the targets aside."""
     assert batch.target_out_BT is not None
+    attention_BTLNS = forced.attention_BTLNS
     num_heads = attention_BTLNS.shape[3]
     looks = [attention_BTLNS.mean(axis=3, keepdims=True), attention_BTLNS][: 1 + (num_heads > 1)]
     best_BTLN = np.concatenate([look.argmax(axis=-1) for look in looks], axis=3)
@@ -105,9 +109,11 @@ def _links(batch: Batch, attention_BTLNS: Floats) -> _Links:
     said_BT = (batch.target_out_BT != PAD) & (batch.target_out_BT != EOS)
     # A piece is read at the step after the one that says it; there is always one, for `</s>` comes last.
     read_BT = np.roll(said_BT, 1, axis=1)
-    return _Links(
-        batch.target_out_BT[said_BT], np.concatenate([source_BTX[said_BT], source_BTX[read_BT]], axis=1).T
-    )
+    found = [source_BTX[said_BT], source_BTX[read_BT]]
+    if forced.origin_BTS is not None:
+        origin_BT = forced.origin_BTS.argmax(axis=-1)
+        found.append(np.take_along_axis(batch.source_BS, origin_BT, axis=1)[read_BT][:, None])
+    return _Links(batch.target_out_BT[said_BT], np.concatenate(found, axis=1).T)
 
 
 def _information(known: _Links, new: _Links, row: int) -> float:

@@ -6,7 +6,7 @@ export function misfit(trace) {
   return [...parts(trace)].find(([, fits]) => !fits)?.[0];
 }
 
-function* parts({ source, target, attentions, beam, effects, model }) {
+function* parts({ source, target, attentions, states, beam, effects, model }) {
   const [S, T] = [source.pieces.length, target.pieces.length];
   yield ["pieces", S > 0 && T > 0];
   for (const [side, { words, pieces }] of Object.entries({ source, target }))
@@ -21,6 +21,7 @@ function* parts({ source, target, attentions, beam, effects, model }) {
   }
   const { reading } = model;
   const [layers, width] = attentions.cross?.logs.shape ?? [0, 0];
+  if (reading?.posterior) yield ["reading", "attention.posterior" in states];
   yield ["reading", reading ? inside(reading.layer, layers) && inside(reading.head ?? 0, width) : !layers];
   if (beam) {
     const follows = ({ parent, step }, place) =>

@@ -43,7 +43,7 @@ export function draw({ trace, cards, state, act, id }) {
       h("span", { class: "hint" }, t("mechanics.pieces")),
       h("span", { class: "hint" }, where),
       state.view === "alignment" && trace.model.reading?.shifted
-        ? h("span", { class: "hint" }, t("mechanics.shifted"))
+        ? h("span", { class: "hint" }, t(trace.model.reading.posterior ? "mechanics.posterior" : "mechanics.shifted"))
         : null,
       long ? h("span", { class: "hint" }, t("mechanics.heaviest")) : null,
       micro(cards, state, act),

@@ -80,6 +80,7 @@ const place = (layer, head) =>
 function described(trace, { view, layer, head }) {
   const { reading } = trace.model;
   if (view === "alignment")
+    if (reading.posterior) return t("reading.posterior");
     return t(reading.shifted ? "reading.shifted" : "reading.plain", { where: place(reading.layer, reading.head) });
   const where = layer === null ? t("mean_of_all") : place(layer, head);
   return t("looking", { view: t(`view.${view}.title`), where });

@@ -72,7 +72,9 @@ export function alignment(trace) {
   const { cross } = trace.attentions;
   const { reading } = trace.model;
   if (!cross || !reading) return trace.target.pieces.map(() => []);
-  const looks = mean(cross, cross.weights, reading.layer, reading.head);
+  const looks = reading.posterior
+    ? rows(trace.states["attention.posterior"])
+    : mean(cross, cross.weights, reading.layer, reading.head);
   // The last piece is read by no step and keeps its own.
   return reading.shifted ? [...looks.slice(1), looks.at(-1)] : looks;
 }

@@ -10,7 +10,7 @@ import { trace } from "#engine/trace";
 export async function openModel(bytes, facts) {
   const { weights, source, target } = await readModel(bytes, facts.shapes);
   const { options } = facts.about;
-  const engine = options.kind === "recurrent" ? new RecurrentEngine(options, weights) : new TransformerEngine(options, weights);
+  const engine = options.kind === "recurrent" ? new RecurrentEngine(options, weights, facts.about.reading?.posterior) : new TransformerEngine(options, weights);
   return { facts, engine, source, target };
 }
 

@@ -1,12 +1,16 @@
 // The recurrent family, one source at a time: the twin of regard/runtime/recurrent.py.
 
-import { CELLS, PREPARE, add, concat, gaussian, linear, maxout, mix, monotonicPlace, normed, predictedPlace, scoresOf, softmax, tanh, under } from "#engine/equations";
+import { CELLS, PREPARE, add, concat, dot, gaussian, linear, maxout, mix, monotonicPlace, normed, predictedPlace, scoresOf, softmax, tanh, under } from "#engine/equations";
+
+const [NUM_PLACES, NUM_RIVALS] = [8, 64];
 
 export const unseen = (name, value) => value;
 
 export class RecurrentEngine {
-  constructor(options, weights) {
+  /** With `posterior`, given translations are told where their words came from. */
+  constructor(options, weights, posterior = false) {
     this.options = options;
+    this.posterior = posterior;
     this.attention = options.attention.kind === "none" ? null : options.attention;
     this.cell = CELLS[options.cell];
     this.maxTokens = null;
@@ -130,6 +134,7 @@ export class RecurrentEngine {
       return states;
     });
     let fed = state.fed;
+    const rest = this.posterior ? this.restOf(top, y) : null;
     if (this.attention?.kind === "step-then-attend") {
       ({ context, weights } = this.attend(top, state, probe));
       const both = top.map((one, row) => concat(context[row], one));
@@ -138,20 +143,67 @@ export class RecurrentEngine {
     }
     const readout = this.readOut(top, y, context, probe);
     const attention = ids.map((_, row) => (weights ? [[weights[row]]] : []));
-    return { readout, attention, state: new RecurrentState(layers, state.step + 1, state.memories, fed) };
+    return { readout, attention, rest, state: new RecurrentState(layers, state.step + 1, state.memories, fed) };
   }
 
   /** Read a source and a target, step by step; the output matrix, the largest, meets all steps at once. */
   force(ids, read, probe = unseen, real = undefined) {
     let state = this.start(ids, probe, real);
-    const [readouts, attention] = [[], []];
+    const [readouts, attention, rests] = [[], [], []];
     for (const id of read) {
       const step = this.advance(state, [id], probe);
       state = step.state;
       readouts.push(step.readout[0]);
       attention.push(step.attention[0]);
+      rests.push(step.rest?.[0]);
     }
-    return { logits: probe("logits", linear(readouts, this.W_o, this.b_o)), attention };
+    const logits = probe("logits", linear(readouts, this.W_o, this.b_o));
+    if (!this.posterior) return { logits, attention };
+    const { memories } = state;
+    const shares = this.sharesOf(memories.h);
+    const nowhere = Float32Array.from(memories.real, (one) => one / memories.length); // `<s>`
+    const origin = read.map((id, step) =>
+      step ? this.origin(id, attention[step - 1][0][0], rests[step - 1], logits[step - 1], shares) : nowhere,
+    );
+    for (const row of origin) probe("attention.posterior", [row]);
+    return { logits, attention, origin };
+  }
+
+  /** What each memory adds to the sums of the readout, seen alone. */
+  sharesOf(h) {
+    const { W_c } = this.decoder;
+    if (W_c) return linear(h.map((one) => concat(one, new Float32Array(this.options.hidden_size))), W_c);
+    return linear(h, this.readout.C_o).map((sum) => normed(sum, "norms.C_o", this.readout));
+  }
+
+  /** What all but the context adds to them. */
+  restOf(states, y) {
+    const { W_c } = this.decoder;
+    const w = this.readout;
+    if (W_c) return linear(states.map((one) => concat(new Float32Array(W_c.shape[1] - one.length), one)), W_c);
+    const from = (rows, name, bias) => linear(rows, w[name], bias).map((sum) => normed(sum, `norms.${name}`, w));
+    const [own, last] = [from(states, "U_o", w.b_m), from(y, "V_o")];
+    return own.map((one, row) => add(one, last[row]));
+  }
+
+  /** Where an id came from: α_i p(y | s, h_i) over its sum (Shankar and Sarawagi 2019). */
+  origin(id, weights, rest, logits, shares) {
+    const places = [...weights.keys()].sort((one, other) => weights[other] - weights[one]).slice(0, NUM_PLACES);
+    const num = Math.min(NUM_RIVALS, logits.length);
+    const rivals = Array.from({ length: num }, (_, at) => at); // of each class, the likeliest
+    for (let at = num; at < logits.length - (logits.length % num); at++) if (logits[at] > logits[rivals[at % num]]) rivals[at % num] = at;
+    const ids = [id, ...rivals.filter((one) => one !== id)];
+    let t = places.map((place) => add(rest, shares[place])).map(this.options.readout === "maxout" ? maxout : tanh);
+    if (this.readout.P_o) t = linear(t, this.readout.P_o);
+    const rows = embedded(this.W_o, ids);
+    const joint = t.map((one, at) => {
+      const scores = Float32Array.from(ids, (other, n) => dot(one, rows[n]) + this.b_o.values[other]);
+      return weights[places[at]] * softmax(scores, scores.map(() => 1))[0];
+    });
+    const sum = Math.max(joint.reduce((total, one) => total + one, 0), 1e-30);
+    const origin = new Float32Array(weights.length);
+    places.forEach((place, at) => (origin[place] = joint[at] / sum));
+    return origin;
   }
 
   /** The context c = Σ α_i h_i and its weights α (Bahdanau et al. 2015, eqs. 5-6). */

@@ -39,7 +39,7 @@ export async function trace(model, asked) {
   if (late) throw new RequestError(`there is no step ${late.step + 1}: the translation has ${said.all.length} steps`);
   const searched = performance.now();
   const detailed = Math.max(ids.length - 1, said.ids.length) < MAX_PIECES_WITH_STATES;
-  const kept = detailed ? [...facts.design.states, ...record] : [];
+  const kept = detailed ? [...facts.design.states, ...record] : facts.about.reading?.posterior ? ["attention.posterior"] : [];
   const seen = readAgain(whole, ids, said, kept);
   if (given) said.score = sum(seen.logProbs) / lengthFactor(seen.logProbs.length, 1);
   const recorded = performance.now();
@@ -131,8 +131,8 @@ function nearestPieces(tokenizer, { shape: [size, width], values }, ids) {
 /** Let the engine read the source and what was said, with a recorder on. */
 function readAgain(engine, ids, said, kept) {
   const recorder = new Recorder(["*.scores", "*.weights", "*.seen", ...kept]);
-  const { logits, attention } = engine.force(ids, fed(said), recorder.probe);
-  return { recorder, logits, attention, logProbs: logProbsOf(logits, said) };
+  const { logits, attention, origin } = engine.force(ids, fed(said), recorder.probe);
+  return { recorder, logits, attention, origin, logProbs: logProbsOf(logits, said) };
 }
 
 /** What the decoder reads at each step: `<s>`, then what it has said. */
@@ -241,11 +241,11 @@ function looksOf(attention, { layer, head }) {
   return attention.map((layers) => (head === null ? layers[layer][0].map((_, at) => meanOf(layers[layer].map((row) => row[at]))) : layers[layer][head]));
 }
 
-function metricsSection(said, { attention, logProbs }, reading) {
+function metricsSection(said, { attention, origin, logProbs }, reading) {
   const perplexity = Math.exp(Math.min(-sum(logProbs) / logProbs.length, 700));
   const none = { perplexity, coverage: null, coverage_penalty: null, coverage_deviation: null, entropy_out: null, entropy_in: null };
   if (!reading) return none;
-  const looks = looksOf(attention, reading).map((row) => Array.from(row));
+  const looks = (reading.posterior ? origin : looksOf(attention, reading)).map((row) => Array.from(row));
   const coverage = looks[0].map((_, place) => sum(looks.map((row) => row[place])));
   return {
     perplexity,
