@@ -13,11 +13,13 @@ from test_training import Quiet, no_stages  # noqa: E402
 import regard.adapt  # noqa: E402
 from regard import cli  # noqa: E402
 from regard.adapt import AFTER, BEFORE, AdaptRequest, adapt  # noqa: E402
+from regard.corpus.suggestions import Suggestion  # noqa: E402
 from regard.errors import CorpusError, OutputError, TrainingError  # noqa: E402
 from regard.evaluation.run import evaluate  # noqa: E402
-from regard.evaluation.testset import TestSet  # noqa: E402
-from regard.modelfile import load_model  # noqa: E402
+from regard.evaluation.testset import TestSet, read_test  # noqa: E402
+from regard.modelfile import load_model, save_model, summarise  # noqa: E402
 from regard.sample import read_sample  # noqa: E402
+from regard.server.suggestions import Suggestions  # noqa: E402
 from regard.training.stopping import Signals, Stopped  # noqa: E402
 
 
@@ -73,6 +75,48 @@ def test_a_model_is_adapted_measured_and_says_so(corpora, tmp_path, capfd):
     assert "adapted      from fr-en with new.tsv, general.tsv" in told and f"{after:.1f} after, on 24" in told
     with pytest.raises(OutputError, match="exists already"):
         adapt(request, display, no_stages)
+
+
+def test_a_model_is_adapted_to_the_suggestions_of_a_server(tmp_path, capfd):
+    suggested = Suggestions(tmp_path / "corrections.db", 1000)  # the server goes on
+    for one in read_sample(240):
+        suggested.add(Suggestion("fr", "en", one.source, one.target), "")
+        suggested.add(Suggestion("en", "fr", one.target, f"non : {one.source}"), "")
+    words = [
+        "adapt",
+        "fr-en",
+        "--with",
+        str(tmp_path / "corrections.db"),
+        "--out",
+        str(tmp_path / "m.regard"),
+    ]
+    assert cli.run(words) in (0, 2)  # it may get worse
+    suggested.close()
+    assert "24 are set aside as a test" in capfd.readouterr().err
+    assert not any("non :" in side for row in rows(tmp_path / "m.adapt" / "new.jsonl") for side in row)
+
+
+def test_a_packed_model_stays_packed_and_is_measured_so(corpora, tmp_path):
+    full = tmp_path / "full.regard"
+    save_model(full, load_model(Path("fr-en")))
+    for start, is_packed in ((Path("fr-en"), True), (full, False)):
+        out, material, general = (
+            tmp_path / f"{start.stem}-new.regard",
+            corpora / "new.tsv",
+            corpora / "general.tsv",
+        )
+        request = AdaptRequest(start, (material,), out, (general,))
+        adapted = adapt(request, Quiet(), no_stages)
+        assert summarise(start).is_packed == summarise(request.out).is_packed == is_packed
+        again = evaluate([request.out], adapt_test(request))
+        assert again.systems[0].texts == adapted.tests["new"].system(AFTER).texts
+        measured, written = load_model(request.folder / "part-way.regard"), load_model(request.out)
+        assert all((measured.weights[name] == weight).all() for name, weight in written.weights.items())
+    assert 3 * (tmp_path / "fr-en-new.regard").stat().st_size < (tmp_path / "full-new.regard").stat().st_size
+
+
+def adapt_test(request):
+    return read_test([request.folder / "test.jsonl"], "fr", "en")
 
 
 @pytest.mark.parametrize("general", ["general.txt", None])

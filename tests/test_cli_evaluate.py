@@ -61,6 +61,18 @@ def test_other_systems_are_compared_with_the_first(call):
     assert "Differences from human" in out and "theirs.en" in out and "perplexity" not in out
 
 
+def test_a_report_compares_any_two_systems(call):
+    given = [f"--given={path}" for path in ("test.en=human", "theirs.en", "theirs.en=again")]
+    code, out, _ = call("test.fr", "test.en", *given, "--report", "report")
+    assert code == 0 and "Between the others, chance may explain every difference." in out
+    data = json.loads(Path("report/report.json").read_text(encoding="utf-8"))
+    pairs = [(one["first"], one["system"]) for one in data["differences"]]
+    assert pairs[::3] == [("human", "theirs.en"), ("human", "again"), ("theirs.en", "again")]
+    assert all(one["p_corrected"] >= one["p_randomisation"] for one in data["differences"])
+    for name in ("report.md", "report.html"):
+        assert "again from theirs.en" in Path("report", name).read_text(encoding="utf-8").replace("\\", "")
+
+
 def test_models_of_one_name_and_given_files_stand_in_one_table(call):
     Path("a").mkdir()
     Path("a/model-1.regard").write_bytes(GOLDEN.read_bytes())

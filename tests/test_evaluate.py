@@ -25,7 +25,7 @@ from regard.errors import ConfigError, CorpusError, ModelFileError, OutputError
 from regard.evaluation.examples import choose, pictured
 from regard.evaluation.frequency import by_frequency, count_words
 from regard.evaluation.report import report_of, write_report
-from regard.evaluation.resample import bootstrap_p, interval, randomisation_p, resample
+from regard.evaluation.resample import bootstrap_p, corrected, interval, randomisation_p, resample
 from regard.evaluation.run import EvaluationOptions, names_of
 from regard.evaluation.run import evaluate as evaluate_on
 from regard.evaluation.scores import Interval, LengthScore, length_bins, measures, score
@@ -264,6 +264,43 @@ def test_a_planted_difference_is_found_and_a_null_one_is_not():
     assert all(one.interval.low < 0 < one.interval.high for one in null.differences)
 
 
+def test_any_two_systems_are_compared():
+    rng = random.Random(2)
+    good, wanted = corpus(150, 0.1, seed=3)
+
+    def spoilt(share):
+        return [text.replace(text.split()[1], "zz") if rng.random() < share else text for text in good]
+
+    given = {"bad": spoilt(0.9), "good": good, "middle": spoilt(0.4)}
+    found = evaluate([], wanted, wanted, given=given, num_trials=1000)
+    pairs = [(one.first, one.system) for one in found.differences if one.measure == "bleu"]
+    assert pairs == [("bad", "good"), ("bad", "middle"), ("good", "middle")]
+    worse = found.difference("middle", "good")
+    alone = evaluate(
+        [], wanted, wanted, given={name: given[name] for name in ("good", "middle")}, num_trials=1000
+    )
+    (twin,) = (one for one in alone.differences if one.measure == "bleu")
+    assert worse.value < 0 and worse.is_beyond_chance
+    assert replace(worse, p_corrected=twin.p_corrected) == twin and twin.p_corrected == twin.p_randomisation
+    assert worse.p_corrected > worse.p_randomisation
+    said = str(found)
+    assert "Differences between the others" in said and "middle from good" in said
+    assert re.search(r"more than chance explains: middle below good by \d+\.\d\.", said)
+    assert "corrected for 3 comparisons" in said
+
+
+def test_of_many_systems_the_others_are_compared_with_the_first():
+    given = {f"system {number}": SAID for number in range(7)}
+    found = evaluate([], WANTED, WANTED, given=given, num_trials=20, num_resamples=20)
+    assert len(found.differences) == 6 * 3 and {one.first for one in found.differences} == {"system 0"}
+    assert "not compared with each other" in str(found) and "between the others" not in str(found).lower()
+
+
+def test_corrected_p_values_are_those_of_holm():
+    assert corrected([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert corrected([0.6, 0.9]) == [1, 1] and corrected([0.03]) == [0.03] and corrected([]) == []
+
+
 def test_the_same_translations_do_not_differ():
     found = evaluate([], WANTED, WANTED, given={"one": SAID, "two": SAID}, num_trials=200)
     for one in found.differences:
@@ -321,7 +358,7 @@ def test_a_model_is_scored_by_what_the_translator_says(found):
     assert (
         human.scores["chrf"].value > 60 and human.chrf[:4] == pytest.approx([100] * 4) and human.chrf[4] == 0
     )
-    assert [one.system for one in found.differences] == ["again"] * 3 + ["human"] * 3
+    assert [one.system for one in found.differences] == ["again"] * 3 + ["human"] * 6
     assert found.search == {"beam_size": 1}
 
 
@@ -469,7 +506,7 @@ class Reader(HTMLParser):
 
 def test_a_report_is_a_page_with_figures_sentences_and_heat_maps(found):
     read = Reader(page(found, "golden on test"))
-    assert read.names["h1"] == 1 and read.names["table"] == 6
+    assert read.names["h1"] == 1 and read.names["table"] == 7
     assert read.names["svg"] >= 3 and read.names["details"] >= 1
     for system in found.systems:
         assert system.name in read.text and all(text in read.text for text in REFERENCES[:1])

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 import zipfile
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from regard.cli import run
 from regard.errors import DocumentError
 from regard.formats.document import ENDINGS, MAX_BYTES, document
-from regard.formats.segments import Wanted
+from regard.formats.segments import Said, Wanted
 
 UPPER = re.compile(r"(<[^<>]*>|&\w+;|%\w|`[^`]*`)|([^<>&%`]+)")
 
@@ -27,7 +28,7 @@ def shouted(text):
     return UPPER.sub(lambda one: one[1] or one[2].upper(), text)
 
 
-def translated(data, ending, *, say=shouted, again=False, seen=None):
+def translated(data, ending, *, say=shouted, again=False, seen=None, note=""):
     """A document in which every segment is said by `say`."""
     work = document(data if isinstance(data, bytes) else data.encode(), ending, Wanted("en", "fr", again))
     try:
@@ -35,7 +36,7 @@ def translated(data, ending, *, say=shouted, again=False, seen=None):
         while True:
             if seen is not None:
                 seen += segments
-            segments = work.send([say(one.text) for one in segments])
+            segments = work.send([Said(say(one.text), note) for one in segments])
     except StopIteration as end:
         return end.value
 
@@ -288,8 +289,9 @@ def test_a_lost_placeholder_makes_a_message_fuzzy():
 def test_gettext_accepts_what_was_translated(tmp_path):
     if shutil.which("msgfmt") is None:
         pytest.skip("no msgfmt to check PO files with")
-    (tmp_path / "fr.po").write_text(text_of(CATALOGUE, ".po"), encoding="utf-8")
-    subprocess.run(["msgfmt", "--check-format", "-o", "/dev/null", tmp_path / "fr.po"], check=True)
+    for note in ("", NOTE):
+        (tmp_path / "fr.po").write_text(text_of(CATALOGUE, ".po", note=note), encoding="utf-8")
+        subprocess.run(["msgfmt", "--check-format", "-o", "/dev/null", tmp_path / "fr.po"], check=True)
 
 
 XLIFF = """<?xml version="1.0"?>
@@ -313,6 +315,92 @@ def test_xliff_gets_targets_where_it_has_none():
     newer = '<xliff version="2.0" srcLang="en"><file><unit><segment><source>Hi</source></segment></unit></file></xliff>'
     found = text_of(newer, ".xliff")
     assert 'trgLang="fr"' in found and "<source>Hi</source><target>HI</target></segment>" in found
+
+
+NOTE = "quality 0.72; flags: lost"
+
+
+def test_notes_in_messages_are_replaced_and_do_not_pile_up():
+    found = text_of(CATALOGUE, ".po", note=NOTE)
+    assert f"\n# regard: {NOTE}\n#: a.c:1\n#, c-format\nmsgid" in found
+    assert f'\n# regard: msgstr[0]: {NOTE}\n# regard: msgstr[1]: {NOTE}\nmsgid "one file"' in found
+    assert found.endswith(CATALOGUE[CATALOGUE.index("#, fuzzy") :])
+    assert text_of(found, ".po", note=NOTE) == found  # what is translated stays
+    newer = found.replace("# regard: ", "# Mine.\n# regard: ")
+    again = text_of(newer, ".po", again=True, note="quality 0.5")
+    assert again.count("# regard: ") == 4 and again.count("quality 0.5\n") == 4 and "0.72" not in again
+    assert again.count("# Mine.") == 3
+    assert "regard" not in text_of(newer, ".po", again=True)  # a note on another translation would be wrong
+    dos = text_of(CATALOGUE.replace("\n", "\r\n"), ".po", note=NOTE)
+    assert dos == found.replace("\n", "\r\n")
+
+
+def test_a_message_is_marked_fuzzy_once():
+    def forget(text):
+        return text.replace("%s", "you")
+
+    found = text_of(text_of(CATALOGUE, ".po", say=forget), ".po", say=forget, again=True)
+    assert found.count("fuzzy") == 2
+
+
+def test_notes_in_xliff_stand_behind_the_target():
+    note = f'<note from="regard" annotates="target">{NOTE}</note>'
+    found = text_of(XLIFF, ".xlf", note=NOTE)
+    assert f"WORLD</target>\n  {note}\n </trans-unit>" in found
+    assert f"<target>BYE</target>{note}</trans-unit>" in found and found.count("<note") == 2
+    assert found.endswith(XLIFF[XLIFF.index(' <trans-unit id="3"') :])
+    again = text_of(found, ".xlf", again=True, note=NOTE, say=str)
+    assert again.count("<note") == 3 and again == text_of(again, ".xlf", again=True, note=NOTE, say=str)
+    assert "<note" not in text_of(again, ".xlf", again=True)
+    ElementTree.fromstring(again)
+
+
+UNITS = """<xliff version="2.0" srcLang="en" xmlns="urn:oasis:names:tc:xliff:document:2.0"><file id="f">
+ <unit id="1">
+  <segment>
+   <source>One cat</source>
+  </segment>
+ </unit>
+ <unit id="2">
+  <notes>
+   <note category="mine">Keep me</note>
+  </notes>
+  <originalData><data id="d">x</data></originalData>
+  <segment id="a&lt;b"><source>Two cats</source></segment>
+  <segment><source>Three cats</source></segment>
+  <segment><source>Done</source><target>Fait</target></segment>
+ </unit>
+ <unit id="3" translate="no"><segment><source>No</source></segment></unit>
+</file></xliff>"""
+
+
+def test_notes_in_newer_xliff_belong_to_the_unit():
+    note = f'<note category="regard" appliesTo="target">{NOTE}</note>'
+    found = text_of(UNITS, ".xlf", note=NOTE)
+    assert f'<unit id="1">\n  <notes>\n   {note}\n  </notes>\n  <segment>' in found
+    first, second = (note.replace(">q", f">segment {name}: q") for name in ("a&lt;b", "2"))
+    assert f"Keep me</note>\n   {first}\n   {second}\n  </notes>\n  <originalData>" in found
+    assert found.count("<note ") == 4 and "<target>Fait</target>" in found
+    assert found.endswith(UNITS[UNITS.index(' <unit id="3"') :])
+    assert text_of(found, ".xlf", note=NOTE) == found
+    again = text_of(found, ".xlf", again=True, note="quality 0.5")
+    assert again.count("quality 0.5<") == 4 and "0.72" not in again and "Keep me" in again
+    assert text_of(again, ".xlf", again=True, note="quality 0.5") == again
+    ElementTree.fromstring(again)
+    without = text_of(again, ".xlf", again=True)
+    assert "regard" not in without and "Keep me" in without and without.count("<notes>") == 1
+    short = '<xliff version="2.0" srcLang="en"><file><unit><segment><source>Hi</source></segment></unit></file></xliff>'
+    assert f"<unit><notes>{note}</notes><segment><source>Hi</source>" in text_of(short, ".xliff", note=NOTE)
+
+
+def test_notes_in_a_memory_name_the_language():
+    memory = (
+        '<tmx version="1.4"><header srclang="en"/><body>\n<tu>\n <note>Mine</note>\n <tuv xml:lang="en"><seg>Hi</seg></tuv>\n'
+        "</tu>\n</body></tmx>"
+    )
+    found = text_of(memory, ".tmx", note=NOTE)
+    assert f"<tu>\n <note>regard: fr: {NOTE}</note>\n <note>Mine</note>" in found
+    assert text_of(found, ".tmx", again=True, note="quality 0.5") == found.replace(NOTE, "quality 0.5")
 
 
 def test_a_memory_gets_the_missing_language():
@@ -422,6 +510,27 @@ def test_a_document_on_the_command_line(tmp_path, capsys):
     found = (tmp_path / "b.md").read_text(encoding="utf-8")
     assert re.fullmatch(r"# \S.*[^.]\n\n.*\*\*le chat\*\*.*`code`.*\n", found)
     assert "a.md: 2 segments translated" in capsys.readouterr().err
+
+
+def test_the_quality_of_translations_is_noted_in_documents(tmp_path, capsys):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.po").write_text(
+        'msgid ""\nmsgstr ""\n"Language: fr\\n"\n\nmsgid "The cat sleeps."\nmsgstr ""\n', encoding="utf-8"
+    )
+    (tmp_path / "in" / "b.srt").write_text(SUBTITLES, encoding="utf-8")
+    (tmp_path / "in" / "c.xlf").write_text(XLIFF, encoding="utf-8")
+    assert run(["translate", "en-fr", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--quality"]) == 0
+    found = (tmp_path / "out" / "a.po").read_text(encoding="utf-8")
+    assert re.search(r'\n# regard: quality [01]\.\d\d\nmsgid "The cat sleeps\."\nmsgstr "Le chat', found)
+    assert (tmp_path / "out" / "c.xlf").read_text(encoding="utf-8").count('<note from="regard"') == 2
+    said = capsys.readouterr().err
+    assert "b.srt: .srt has no place for notes, so --quality wrote none" in said
+    assert said.count("no place for notes") == 1
+    assert run(["translate", "en-fr", "The cat.", "--quality"]) == 2
+    assert "--quality is for documents" in capsys.readouterr().err
+    shards = ["--shards", "2", "--out", str(tmp_path / "shards")]
+    assert run(["translate", "en-fr", str(tmp_path / "in" / "b.srt"), *shards, "--quality"]) == 2
+    assert "--quality is not for shards" in capsys.readouterr().err
 
 
 def test_a_folder_of_documents(tmp_path, capsys):

@@ -7,8 +7,10 @@ import itertools
 import json
 import lzma
 import random
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -19,6 +21,7 @@ from hypothesis import strategies as st
 
 from regard.corpus.language_codes import Languages, check_languages
 from regard.corpus.read import Corpus, open_corpus
+from regard.corpus.suggestions import TABLE
 from regard.errors import ConfigError, CorpusError, UnequalError
 
 Write = Callable[[str, str | bytes], Path]
@@ -56,6 +59,49 @@ def test_a_corpus_can_be_read_again(write: Write) -> None:
 def test_a_line_ends_with_a_newline_and_nothing_else(write: Write) -> None:
     odd = "one\u2028two\x85three\x0bfour\x0cfive\rsix"
     assert read(write("a.fr", f"{odd}\r\nb\r\n"), write("a.en", "a\n\n")) == [(1, odd, "a"), (2, "b", "")]
+
+
+def kept(path: Path, *rows: tuple[str, str, str, str]) -> Path:
+    """A file with the suggestions of a server."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(TABLE)
+        for row in rows:
+            columns = "source_language, target_language, source, target, time, client"
+            connection.execute(f"insert into suggestions ({columns}) values (?, ?, ?, ?, 0, '')", row)
+    return path
+
+
+def test_suggestions_of_a_server_are_read_in_one_direction(tmp_path: Path) -> None:
+    rows = [("fr", "en", "a", "b"), ("en", "fr", "c", "d"), ("fr-CA", "en", "e", "f\ng")]
+    path = kept(tmp_path / "what? 100%.db", *rows)
+    assert read(path, source="fr", target="en") == [(1, "a", "b"), (3, "e", "f\ng")]
+    corpus = open_corpus([path], "en", "fr")
+    kept(path, ("en", "fr", "later", "x"))  # by the server, after the file was looked at
+    assert [(pair.source, pair.target) for pair in corpus.pairs()] == [("c", "d")]
+    assert corpus.skipped == {"of another direction": 2} and corpus.place == "row"
+    with pytest.raises(CorpusError, match="name the source language"):
+        open_corpus([path])
+    with pytest.raises(CorpusError, match="from fr to en, en to fr, fr-CA to en, none from de to en"):
+        open_corpus([path], "de", "en")
+    one = open_corpus([kept(tmp_path / "one", ("ko", "en", "a", "b"))])
+    assert languages(one) == ("ko", "en")
+
+
+def test_another_sqlite_file_is_refused(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as connection, connection:
+        connection.execute("create table others (id)")
+    with pytest.raises(CorpusError, match="no such table: suggestions"):
+        open_corpus([tmp_path / "a.sqlite"])
+    with pytest.raises(CorpusError, match="from no language"):
+        open_corpus([kept(tmp_path / "b.sqlite")])
+    broken = (kept(tmp_path / "c.db", *[("fr", "en", "a", "b" * 300)] * 100)).read_bytes()
+    (tmp_path / "c.db").write_bytes(broken[:5000])
+    with pytest.raises(CorpusError, match="not a file of suggestions"):
+        open_corpus([tmp_path / "c.db"])
+    with closing(sqlite3.connect(kept(tmp_path / "d.db"))) as connection, connection:
+        connection.execute("insert into suggestions values (1, 0, 'fr', 'en', x'ff', 'b', '')")
+    with pytest.raises(CorpusError, match="suggestion 1 is not text"):
+        open_corpus([tmp_path / "d.db"])
 
 
 def test_the_last_line_needs_no_newline(write: Write) -> None:

@@ -325,6 +325,8 @@ def test_a_suggestion_is_kept_once_and_exported(server, tmp_path):
     pairs = open_corpus([tmp_path / "a.tmx"], "fr", "en").pairs()
     assert [(pair.source, pair.target) for pair in pairs] == [("Bonjour <b> & co.", "Hello\t<b> & co.")]
     assert export("a.doc")[0] == 2
+    pairs = open_corpus([file], "fr", "en").pairs()  # while the server goes on
+    assert [(pair.source, pair.target) for pair in pairs] == [("Bonjour <b> & co.", "Hello\t<b> & co.")]
 
 
 def test_a_short_text_is_recognised_with_little_confidence():

@@ -144,8 +144,8 @@ def evaluate(
 ) -> "Evaluation":
     """Return how well models translate a test set: `regard.evaluate("fr-en", "test.fr", "test.en")`.
 
-    The test set is two plain files, or one file with both languages. Several models are compared with the
-    first.
+    The test set is two plain files, or one file with both languages. Of several models any two are compared,
+    of more than six the others with the first.
     """
     from regard.evaluation.run import evaluate as run
     from regard.evaluation.testset import read_test

@@ -18,7 +18,7 @@ from regard.evaluation.document import Evaluation
 from regard.evaluation.run import evaluate
 from regard.evaluation.testset import TestSet, read_test
 from regard.flags import FLAGS
-from regard.modelfile import ModelFile, load_model, save_model
+from regard.modelfile import ModelFile, load_model, save_model, summarise
 from regard.options.text import BatchOptions
 from regard.progress import Progress, Stages
 from regard.training.display import Display
@@ -116,14 +116,16 @@ def adapt(request: AdaptRequest, display: Display, stages: Stages, signals: Sign
     if trained is None:
         raise ConfigError("regard adapt is for one process; leave torchrun out")
     new, part_way = _part_way(start, load_model(trained.out)), request.folder / "part-way.regard"
-    save_model(part_way, new)
+    is_packed = summarise(request.start).is_packed
+    save_model(part_way, new, packed=is_packed)  # what is measured has the weights that are written
     with stages() as progress:
         tests = {
             name: evaluate({BEFORE: request.start, AFTER: part_way}, _test(path, start), on_progress=progress)
             for name, path in parts.tests.items()
         }
     _refuse_worse(tests["new"])
-    save_model(request.out, replace(new, card=new.card | {"adapted": _card(request, tests)}))
+    card = new.card | {"adapted": _card(request, tests)}
+    save_model(request.out, replace(new, card=card), packed=is_packed)
     return Adapted(request.out, trained, tests)
 
 

@@ -81,12 +81,13 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the header of a model file says: design, languages and card."""
+    """What the header of a model file says: design, languages and card, and whether it is packed."""
 
     options: RecurrentOptions | TransformerOptions
     source_language: str | None
     target_language: str | None
     card: dict[str, Any]
+    is_packed: bool
 
 
 def save_model(path: Path, model: ModelFile, *, packed: bool = False) -> None:
@@ -149,14 +150,20 @@ def load_model(path: Path) -> ModelFile:
 
 
 def summarise(path: Path) -> Summary:
-    """Read what a model file says about itself, without its weights; only that is verified."""
+    """Read what a model file, or one of the package, says about itself, without its weights.
+
+    Only that is verified.
+    """
+    path = locate(path)
     with _explained(path):
-        about = _read_header(path).about
+        header = _read_header(path)
+        about = header.about
         return Summary(
             parse("model", about["model"]),
             _optional(about, "source_language", str),
             _optional(about, "target_language", str),
             _of_type(about["card"], dict),
+            bool(_under("scale.", header.declared)),
         )
 
 

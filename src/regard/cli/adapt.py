@@ -23,6 +23,7 @@ EXAMPLES = """examples:
   regard adapt fr-en --with my.tmx --out mine.regard
   regard adapt fr-en --with my.tmx --out mine.regard --general news.fr --time 10m
   regard adapt fr-en --with a.fr a.en --out mine.regard --general all.tsv
+  regard adapt fr-en --with corrections.db --out mine.regard
 """
 
 
@@ -31,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL", help="model file or name of a bundled model")
     parser.add_argument(
         "--with", type=Path, nargs="+", required=True, dest="material", metavar="FILE",
-        help="your sentence pairs: one TMX, XLIFF, PO, TSV ... file, or two plain files",
+        help="your sentence pairs: one TMX, XLIFF, PO, TSV ... file, two plain files, or the corrections "
+        "of a server (regard serve --suggestions FILE)",
     )  # fmt: skip
     parser.add_argument("--out", type=Path, required=True, metavar="MODEL", help="model file to write")
     parser.add_argument(

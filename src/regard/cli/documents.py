@@ -44,9 +44,18 @@ def documents_among(texts: Sequence[str], has_out: bool) -> list[Path]:
 
 
 def translate_documents(
-    translator: "Translator", paths: Sequence[Path], out: Path | None, asked: "Request", again: bool
+    translator: "Translator",
+    paths: Sequence[Path],
+    out: Path | None,
+    asked: "Request",
+    *,
+    again: bool,
+    quality: bool,
 ) -> int:
-    """Translate documents into `out`: a file for one, else a folder; report what looks wrong."""
+    """Translate documents into `out`: a file for one, else a folder; report what looks wrong.
+
+    `again` and `quality` are those of `translate_document`.
+    """
     from regard.translate.documents import translate_document
 
     failed = 0
@@ -60,6 +69,7 @@ def translate_documents(
                     source.suffix.lower(),
                     asked,
                     again=again,
+                    quality=quality,
                     on_progress=partial(show, f"translating {source.name}"),
                 )
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -73,6 +83,9 @@ def translate_documents(
                 raise OutputError(f"{target}: cannot be written ({error.strerror})") from error
             for line in _report(done):
                 print(f"regard: {source.name}: {line}", file=sys.stderr)
+            if quality and not done.has_notes:
+                told = f"{source.suffix} has no place for notes, so --quality wrote none"
+                print(f"regard: {source.name}: {told}", file=sys.stderr)
     return SOME_FAILED if failed else 0
 
 

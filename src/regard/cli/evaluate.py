@@ -17,8 +17,9 @@ NAME = "evaluate"
 HELP = "score models on a test set and compare them"
 DESCRIPTION = (
     "Translates a test set with each model and compares with the references: BLEU, chrF and TER with\n"
-    "confidence intervals; by source length, word frequency and flags; likelihood and speed. All systems\n"
-    "are compared with the first one. Texts are compared cased and detokenised."
+    "confidence intervals; by source length, word frequency and flags; likelihood and speed. Any two of up\n"
+    "to six systems are compared, of more the others with the first. Texts are compared cased and\n"
+    "detokenised."
 )
 EXAMPLES = """examples:
   regard evaluate fr-en test.fr test.en

@@ -56,6 +56,7 @@ EXAMPLES = """examples:
   regard translate en-fr --memory my.tmx < in.en > out.fr
   regard translate en-fr letter.docx --out lettre.docx
   regard translate en-fr manual/ --out manuel/
+  regard translate en-fr app.po --out app.fr.po --quality
   regard translate captions.regard features.npz
   regard translate mine.regard big.fr.gz --shards 500 --out big.shards
   regard translate --join big.shards --out big.en
@@ -119,6 +120,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of documents: translate again what has a translation (.po .xlf .tmx)",
     )
     parser.add_argument(
+        "--quality",
+        action="store_true",
+        help="of documents: write the quality and flags of each new translation as a note (.po .xlf .tmx)",
+    )
+    parser.add_argument(
         "--to",
         metavar="LANGUAGE",
         help="the language that a multilingual model translates into, by its own code, such as fra",
@@ -169,6 +175,7 @@ def run(options: argparse.Namespace) -> int:
         "--memory": options.memory,
         "--fuzzy": options.fuzzy,
         "--to": options.to,
+        "--quality": options.quality or None,
     }
     if asks_for_shards(options, unfit):
         from regard.shards.cut import Source
@@ -179,15 +186,9 @@ def run(options: argparse.Namespace) -> int:
         work = Translating.of(models, compute, asked, options.glossary, as_json=options.jsonl)
         return _finish(do_shards(options, NAME, source, work, _say_failure))
     if documents := documents_among(texts, options.out is not None):
-        _refuse_for_documents(options)
-        if isinstance(options.out, Remote):
-            raise ConfigError(f"--out {options.out}: documents are written to this machine")
-        refuse_to_replace([options.out], [options.glossary, *options.memory, model, *options.others])
-        from regard.translate.request import Request
-
-        translator = _translator(model, options)
-        asked["memory"] = read_memory(options, translator)
-        return translate_documents(translator, documents, options.out, Request("", **asked), options.again)
+        return _translate_documents(model, documents, options, asked)
+    if options.quality:
+        raise ConfigError("--quality is for documents; --jsonl gives the quality of texts")
     _refuse_names(texts)
     features = feature_file(texts[0] if len(texts) == 1 else options.file)
     others = [features, options.given, options.glossary, *options.memory]
@@ -222,6 +223,23 @@ def run(options: argparse.Namespace) -> int:
                 show("translating", _place(stream) if size else number, size)
         out.flush()
     return _finish(report)
+
+
+def _translate_documents(
+    model: Path, documents: list[Path], options: argparse.Namespace, asked: "RequestArguments"
+) -> int:
+    from regard.translate.request import Request
+
+    _refuse_for_documents(options)
+    if isinstance(options.out, Remote):
+        raise ConfigError(f"--out {options.out}: documents are written to this machine")
+    refuse_to_replace([options.out], [options.glossary, *options.memory, model, *options.others])
+    translator = _translator(model, options)
+    asked["memory"] = read_memory(options, translator)
+    request = Request("", **asked)
+    return translate_documents(
+        translator, documents, options.out, request, again=options.again, quality=options.quality
+    )
 
 
 def _translator(model: Path, options: argparse.Namespace) -> "Translator":

@@ -14,6 +14,7 @@ from regard.corpus.features import FeatureRow, feature_rows, holds_features, rea
 from regard.corpus.input_file import MAX_LINE_BYTES, Format, InputFile, Pair
 from regard.corpus.language_codes import Languages, is_language, language_of_ending, matches, normalised
 from regard.corpus.po_format import po
+from regard.corpus.suggestions import is_sqlite, suggestions
 from regard.corpus.table_formats import jsonl, parquet, tsv
 from regard.corpus.xml_formats import tmx, xliff
 from regard.errors import CorpusError, UnequalError
@@ -77,8 +78,8 @@ class Corpus:
 
 
 def holds_both(path: Path) -> bool:
-    """Tell by its name whether a file has sources and targets."""
-    return without_compression(path).suffix.lower() in _ONE_FILE_FORMATS
+    """Tell by its name or its first bytes whether a file has sources and targets."""
+    return without_compression(path).suffix.lower() in _ONE_FILE_FORMATS or is_sqlite(path)
 
 
 def up_to_shorter_end(corpus: Corpus, on_progress: Callable[[int], None] | None = None) -> Iterator[Pair]:
@@ -121,7 +122,8 @@ def open_corpus(
 ) -> Corpus:
     """Return the corpus in two plain files, line by line, or in one file that holds both languages.
 
-    The first file may hold feature vectors (`features.py`) and the second their texts, or one file both.
+    The first file may hold feature vectors (`features.py`) and the second their texts, or one file both. One
+    file may be that in which a server keeps suggestions.
 
     Languages that are not given are taken from the file or its name. In two files the first is always
     the source; one file is read in the direction asked for. Raises CorpusError for files that cannot be read.
@@ -138,12 +140,14 @@ def open_corpus(
         format_ = _with_features(files, wanted)
     elif len(files) == 2:
         format_ = _plain(files[0], files[1], wanted)
+    elif is_sqlite(files[0]):
+        format_ = suggestions(files[0], wanted)
     else:
         ending = without_compression(files[0]).suffix.lower()
         if ending not in _ONE_FILE_FORMATS:
             raise CorpusError(
-                f"{files[0]}: a single file must end in {', '.join(_ONE_FILE_FORMATS)}; "
-                "plain text needs two files, source and target"
+                f"{files[0]}: a single file must end in {', '.join(_ONE_FILE_FORMATS)}, or be one of "
+                "regard serve --suggestions; plain text needs two files, source and target"
             )
         format_ = _ONE_FILE_FORMATS[ending](files[0], wanted)
     languages = format_.languages

@@ -1,11 +1,19 @@
 """All systems on one test set: the counts of their sentences, and every score that follows from them."""
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
 from regard.evaluation.document import Difference, Estimate, FlagScore
-from regard.evaluation.resample import bootstrap_p, interval, interval_within, randomisation_p, resample
+from regard.evaluation.resample import (
+    bootstrap_p,
+    corrected,
+    interval,
+    interval_within,
+    randomisation_p,
+    resample,
+)
 from regard.evaluation.scores import (
     Floats,
     Interval,
@@ -15,6 +23,8 @@ from regard.evaluation.scores import (
     MeasureName,
     length_bins,
 )
+
+MAX_IN_PAIRS = 6  # systems of which any two are compared; of more, the others with the first
 
 
 class Bench:
@@ -46,30 +56,34 @@ class Bench:
     def compare(
         self, num_trials: int
     ) -> tuple[dict[str, dict[MeasureName, Estimate]], tuple[Difference, ...]]:
-        """Return the scores of each system, and how those of the others differ from the first's."""
-        first, *others = self.counts
+        """Return the scores of each system, and how those of any two differ, the first one's pairs first.
+
+        Of more than `MAX_IN_PAIRS` systems, only the others and the first are compared.
+        """
+        pairs = list(combinations(self.counts, 2))
+        if len(self.counts) > MAX_IN_PAIRS:
+            pairs = pairs[: len(self.counts) - 1]
         scores: dict[str, dict[MeasureName, Estimate]] = {name: {} for name in self.counts}
-        differences: dict[tuple[str, MeasureName], Difference] = {}
+        differences: dict[tuple[str, str, MeasureName], Difference] = {}
         for key, measure in self.measures.items():
             counts = [of_one[key] for of_one in self.counts.values()]
             sums = resample(counts, self.num_resamples, self.seed)
             resampled = {name: measure.scores(one) for name, one in zip(self.counts, sums, strict=True)}
             for name, one in zip(self.counts, counts, strict=True):
                 scores[name][key] = Estimate(measure.score(one), interval_within(len(one), resampled[name]))
-            for name in others:
-                change = resampled[name] - resampled[first]
-                differences[name, key] = Difference(
-                    name,
-                    first,
-                    key,
-                    scores[name][key].value - scores[first][key].value,
-                    interval(change),
-                    randomisation_p(
-                        self.counts[name][key], self.counts[first][key], measure.scores, num_trials, self.seed
-                    ),
-                    bootstrap_p(change),
+            p_values = [
+                randomisation_p(
+                    self.counts[name][key], self.counts[first][key], measure.scores, num_trials, self.seed
                 )
-        return scores, tuple(differences[name, key] for name in others for key in self.measures)
+                for first, name in pairs
+            ]
+            for (first, name), p, among in zip(pairs, p_values, corrected(p_values), strict=True):
+                value = scores[name][key].value - scores[first][key].value
+                change = resampled[name] - resampled[first]
+                differences[first, name, key] = Difference(
+                    name, first, key, value, interval(change), p, among, bootstrap_p(change)
+                )
+        return scores, tuple(differences[*pair, key] for pair in pairs for key in self.measures)
 
     def by_length(self) -> dict[str, tuple[LengthScore, ...]]:
         """Return BLEU by length; each bin is resampled by itself."""

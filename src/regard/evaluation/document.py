@@ -80,9 +80,10 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """By how much a system's score is above that of the first system, and whether chance would do as much.
+    """By how much a system's score is above that of `first`, and whether chance would do as much.
 
-    `p_randomisation` is that of approximate randomisation, `p_bootstrap` that of paired resampling.
+    `p_randomisation` is that of approximate randomisation, `p_corrected` the same, corrected for the number
+    of comparisons by this measure, `p_bootstrap` that of paired resampling.
     """
 
     system: str
@@ -91,18 +92,20 @@ class Difference:
     value: float
     interval: Interval
     p_randomisation: float
+    p_corrected: float
     p_bootstrap: float
 
     @property
     def is_beyond_chance(self) -> bool:
-        """Whether both tests find the difference too large for chance."""
-        return max(self.p_randomisation, self.p_bootstrap) < ALPHA
+        """Whether both tests find the difference too large for chance, the first one among so many."""
+        return max(self.p_corrected, self.p_bootstrap) < ALPHA
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
     """One or more systems on one test set; a notebook shows its tables and figures.
 
+    `differences` are those of any two systems, or of the others from the first one if there are many.
     `compared` says how words and letters were compared, `counted` where the frequencies come from, `guard`
     whether models tried again what looked wrong and split what was long.
     """
@@ -125,6 +128,11 @@ class Evaluation:
     def system(self, name: str) -> System:
         """Return the system of a name."""
         return next(one for one in self.systems if one.name == name)
+
+    def difference(self, system: str, first: str, measure: MeasureName = "bleu") -> Difference:
+        """Return by how much a system's score is above that of another, which was named before it."""
+        wanted = (system, first, measure)
+        return next(one for one in self.differences if (one.system, one.first, one.measure) == wanted)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the pictures as plain JSON values, each sentence with its translations."""

@@ -8,6 +8,7 @@ import numpy as np
 from regard.draw.charts import Series, bar_chart, categories, line_chart
 from regard.draw.scene import Scene
 from regard.errors import OutputError
+from regard.evaluation.bench import MAX_IN_PAIRS
 from regard.evaluation.document import ALPHA, FORMAT, Evaluation, System
 from regard.evaluation.examples import choose
 from regard.evaluation.scores import MEASURE_LABELS, Interval
@@ -61,7 +62,8 @@ def _findings(evaluation: Evaluation) -> list[Section]:
     """Return every section there is something to say in, but for single sentences."""
     tables = {
         "Scores": _scores(evaluation),
-        f"Differences from {evaluation.systems[0].name}": _differences(evaluation),
+        f"Differences from {evaluation.systems[0].name}": _differences(evaluation, of_first=True),
+        "Differences between the others": _differences(evaluation, of_first=False),
         "BLEU by length of the source": _by_length(evaluation),
         "F-measure of words by frequency": _by_frequency(evaluation),
         "BLEU by flags of the translations": _by_flag(evaluation),
@@ -84,13 +86,29 @@ def _summary(evaluation: Evaluation) -> list[str]:
         f"{first.name} reaches {_score(first)} BLEU on {len(evaluation.sources):,} sentences, compared "
         f"{evaluation.compared}."
     ]
-    changes = {one.system: one for one in evaluation.differences if one.measure == "bleu"}
     for system in others:
-        change = changes[system.name]
+        change = evaluation.difference(system.name, first.name)
         verdict = "is more than chance explains" if change.is_beyond_chance else "chance may explain"
         amount = f"{abs(change.value):.1f} {'more' if change.value >= 0 else 'less'}"
         lines.append(f"{system.name} reaches {_score(system)}: {amount}, which {verdict}.")
-    return [*lines, *evaluation.warnings]
+    return [*lines, *_between_others(evaluation), *evaluation.warnings]
+
+
+def _between_others(evaluation: Evaluation) -> list[str]:
+    """Return a line on the BLEU of all systems but the first, if they were compared."""
+    found = [
+        one
+        for one in evaluation.differences
+        if one.measure == "bleu" and one.first != evaluation.systems[0].name
+    ]
+    said = [
+        f"{one.system} {'above' if one.value >= 0 else 'below'} {one.first} by {abs(one.value):.1f}"
+        for one in found
+        if one.is_beyond_chance
+    ]
+    if said:
+        return [f"Between the others, more than chance explains: {', '.join(said)}."]
+    return ["Between the others, chance may explain every difference."] if found else []
 
 
 def _score(system: System) -> str:
@@ -131,26 +149,31 @@ def _scores(evaluation: Evaluation) -> Table:
     )
 
 
-def _differences(evaluation: Evaluation) -> Table:
+def _differences(evaluation: Evaluation, of_first: bool) -> Table:
     rows = [
         (
-            one.system,
+            one.system if of_first else f"{one.system} from {one.first}",
             MEASURE_LABELS[one.measure],
             ranged(one.value, one.interval, "+.1f"),
             p_value(one.p_randomisation),
+            p_value(one.p_corrected),
             p_value(one.p_bootstrap),
             "yes" if one.is_beyond_chance else "no",
         )
         for one in evaluation.differences
+        if (one.first == evaluation.systems[0].name) == of_first
     ]
-    return Table(
-        ("system", "measure", "difference", "p, randomisation", "p, bootstrap", "beyond chance"),
-        tuple(rows),
-        f"Paired, two-sided; approximate randomisation with {evaluation.num_trials:,} trials and paired "
-        f"bootstrap with {evaluation.num_resamples:,} resamples. Beyond chance: both p below {ALPHA:g}, not "
-        "corrected for several comparisons.",
-        num_words=2,
+    num_pairs = sum(one.measure == "bleu" for one in evaluation.differences)
+    note = (
+        f"Paired, two-sided; approximate randomisation with {evaluation.num_trials:,} trials, its p "
+        f"corrected for {num_pairs} {'comparison' if num_pairs == 1 else 'comparisons'} by Holm's method; "
+        f"paired bootstrap with {evaluation.num_resamples:,} resamples. Beyond chance: corrected p "
+        f"and p of the bootstrap below {ALPHA:g}."
     )
+    if len(evaluation.systems) > MAX_IN_PAIRS:
+        note += f" The others are not compared with each other: there are more than {MAX_IN_PAIRS} systems."
+    columns = ("p, randomisation", "p, corrected", "p, bootstrap", "beyond chance")
+    return Table(("system", "measure", "difference", *columns), tuple(rows), note, num_words=2)
 
 
 def _by_length(evaluation: Evaluation) -> Table:

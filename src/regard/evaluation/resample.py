@@ -74,6 +74,19 @@ def randomisation_p(one: Floats, other: Floats, formula: Formula, num_trials: in
     return (num_as_large + 1) / (num_trials + 1)
 
 
+def corrected(p_values: Sequence[float]) -> list[float]:
+    """Return the p values of several tests, corrected for their number (Holm 1979).
+
+    If those below 0.05 count as findings, the chance of at least one false finding is 5 % at most.
+    """
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    found, least = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(order):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[place]))
+        found[place] = least
+    return found
+
+
 def _times_drawn(drawn: np.ndarray, num_sentences: int) -> Floats:
     """Return how often each sentence was drawn, a row for each resample."""
     size = len(drawn)

@@ -74,7 +74,7 @@ def evaluate(
     given: Mapping[str, Sequence[str]] | None = None,
     on_progress: Progress = unshown,
 ) -> Evaluation:
-    """Return how well each model translates the test set, by every measure, compared with the first.
+    """Return how well each model translates the test set, by every measure, and how any two differ.
 
     `given` has the translations of other systems by name. A model of other languages is refused, where
     languages are known.

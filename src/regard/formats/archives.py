@@ -11,7 +11,7 @@ from regard.errors import DocumentError
 from regard.files import MAX_EXPANSION
 from regard.formats.html import html_document
 from regard.formats.office import paragraphs
-from regard.formats.segments import Encoded, Segment, Wanted, Work
+from regard.formats.segments import Encoded, Said, Segment, Wanted, Work
 
 _MAX_BYTES = 256 << 20
 _OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # the container of encrypted and of old Office files
@@ -31,7 +31,7 @@ _PARTS: dict[str, tuple[re.Pattern[str], Callable[[str, Wanted], Work]]] = {
 ARCHIVES = tuple(_PARTS)
 
 
-def archive(data: bytes, ending: str, wanted: Wanted) -> Generator[list[Segment], Sequence[str], bytes]:
+def archive(data: bytes, ending: str, wanted: Wanted) -> Generator[list[Segment], Sequence[Said], bytes]:
     """Translate the parts of an archive that hold its text."""
     pattern, work = _PARTS[ending]
     out = io.BytesIO()

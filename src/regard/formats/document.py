@@ -8,7 +8,7 @@ from regard.formats.html import html_document
 from regard.formats.markdown import markdown
 from regard.formats.plain import plain_document
 from regard.formats.po import po
-from regard.formats.segments import Encoded, Segment, Wanted, Work
+from regard.formats.segments import Encoded, Said, Segment, Wanted, Work
 from regard.formats.strings import ios_strings, json_document, properties
 from regard.formats.subtitles import subtitles
 from regard.formats.xml_files import android_or_resx, tmx, xliff
@@ -38,7 +38,7 @@ _DECLARED = frozenset((".html", ".htm", ".xhtml", ".xlf", ".xliff", ".tmx", ".xm
 ENDINGS = (*_TEXTS, *ARCHIVES)
 """The endings of the names of documents that can be translated."""
 
-DocumentWork = Generator[list[Segment], Sequence[str], bytes]
+DocumentWork = Generator[list[Segment], Sequence[Said], bytes]
 
 
 def document(data: bytes, ending: str, wanted: Wanted) -> DocumentWork:

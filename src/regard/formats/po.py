@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from regard.corpus.po_format import PoEntry, po_entries, po_header
 from regard.errors import CorpusError, DocumentError
@@ -23,6 +24,7 @@ _PLURALS = {
     f"nplurals=3; plural=(n==1 ? 0 : {_FEW} ? 1 : 2);": "pl",
 }
 _WIDTH = 76
+_NOTE = re.compile(r"#\s*regard: (?:msgstr\[\d+\]: )?quality \d")
 
 
 def po(text: str, wanted: Wanted) -> Work:
@@ -43,7 +45,13 @@ def po(text: str, wanted: Wanted) -> Work:
             if number == 0:
                 edits, num_plurals = _header(entry, text, starts, wanted)
         elif not entry.is_obsolete:
-            segments += _segments(entry, text, starts, num_plurals, wanted)
+            comments = _comments(lines, entry.line)
+            found = list(_segments(entry, text, starts, starts[comments.start], num_plurals, wanted))
+            segments += found
+            if found:  # what is translated again needs no note on what it was
+                edits += [
+                    Edit(starts[line], starts[line + 1], "") for line in comments if _NOTE.match(lines[line])
+                ]
     return (yield from replaced(text, segments, edits))
 
 
@@ -51,10 +59,21 @@ def _error(line: int, problem: str) -> CorpusError:
     return CorpusError(f"line {line}: {problem}")
 
 
+def _comments(lines: Sequence[str], first_keyword: int) -> range:
+    """Return which lines are the comments of an entry, counted from 0; `first_keyword` counts from 1."""
+    first = first_keyword - 1
+    while first and lines[first - 1].startswith("#") and not lines[first - 1].startswith("#~"):
+        first -= 1
+    return range(first, first_keyword - 1)
+
+
 def _segments(
-    entry: PoEntry, text: str, starts: Sequence[int], num_plurals: int, wanted: Wanted
+    entry: PoEntry, text: str, starts: Sequence[int], top: int, num_plurals: int, wanted: Wanted
 ) -> Iterator[Segment]:
-    """Yield a segment for each form; the last one has the place, and writes all of them."""
+    """Yield a segment for each form; the last one has the place, and writes all of them.
+
+    Notes are comments at `top`, where the entry begins with its comments.
+    """
     is_plural = "msgid_plural" in entry.fields
     keywords = [word for word in entry.fields if word.startswith("msgstr")]
     if any(entry.text(word) for word in keywords) and not wanted.again:
@@ -67,10 +86,17 @@ def _segments(
         return
     start, end = starts[entry.line - 1], starts[entry.lines[keywords[-1]][1]]
     before = text[start : starts[entry.lines[keywords[0]][0] - 1]]
-    writer = _Writer(before, sources, is_plural, "\r\n" if "\r\n" in before else "\n")
-    for number, source in enumerate(sources, 1):
-        place = (start, end) if number == len(sources) else (start, start)
-        yield Segment(source, *place, entry.line, write=writer.add)
+    ending = "\r\n" if "\r\n" in before else "\n"
+    writer = _Writer(before, sources, is_plural, entry.is_fuzzy, ending)
+    for number, source in enumerate(sources):
+        place = (start, end) if number == len(sources) - 1 else (start, start)
+        about = f"# regard: msgstr[{number}]: " if is_plural else "# regard: "
+        annotate = partial(_noted, top, about, ending)
+        yield Segment(source, *place, entry.line, write=writer.add, annotate=annotate)
+
+
+def _noted(top: int, about: str, ending: str, note: str) -> list[Edit]:
+    return [Edit(top, top, about + note + ending)]
 
 
 @dataclass
@@ -80,6 +106,7 @@ class _Writer:
     before: str  # the lines with msgctxt and msgid
     sources: list[str]
     is_plural: bool
+    was_fuzzy: bool
     ending: str
     said: list[str] = field(default_factory=list)
 
@@ -93,7 +120,7 @@ class _Writer:
             return ""
         pairs = zip(self.sources, self.said, strict=True)
         is_fuzzy = any(_placeholders(source) != _placeholders(said) for source, said in pairs)
-        mark = f"#, fuzzy{self.ending}" if is_fuzzy else ""
+        mark = f"#, fuzzy{self.ending}" if is_fuzzy and not self.was_fuzzy else ""
         keywords = [f"msgstr[{form}]" if self.is_plural else "msgstr" for form in range(len(self.said))]
         fields = [_field(*one, self.ending) for one in zip(keywords, self.said, strict=True)]
         return mark + self.before + "".join(fields)

@@ -17,7 +17,8 @@ class Segment:
 
     `start` and `end` are characters of the document, or of a part of it. `line` counts from 1; in an archive
     it is the paragraph. The text has tags if `markup` is given. `write` is told the translation, with the
-    tags in it.
+    tags in it. `annotate` is told a note on the translation, and returns the changes that put it into the
+    document; None if the format has no place for notes.
     """
 
     text: str
@@ -26,11 +27,20 @@ class Segment:
     line: int
     markup: Markup | None = None
     write: Callable[[str], str] = str
+    annotate: "Callable[[str], list[Edit]] | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The translation of a segment, with the tags in it, and a note on it, such as its quality."""
+
+    text: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Characters of a document that are replaced, whatever the translations are."""
+    """Characters of a document that are replaced by a text."""
 
     start: int
     end: int
@@ -53,19 +63,20 @@ class Wanted:
 HAS_TRANSLATION = "with a translation"
 """A reason to skip."""
 
-Work = Generator[list[Segment], Sequence[str], str]
+Work = Generator[list[Segment], Sequence[Said], str]
 """Yields segments, is sent their translations, and returns the document. It may yield several times."""
 
 
 def replaced(text: str, segments: Sequence[Segment], edits: Iterable[Edit] = ()) -> Work:
     """Translate the segments, put the translations into their places, and return the text."""
     written = yield list(segments)
-    changes = [
-        *edits,
-        *(Edit(one.start, one.end, one.write(said)) for one, said in zip(segments, written, strict=True)),
-    ]
+    changes = list(edits)
+    for one, said in zip(segments, written, strict=True):
+        changes.append(Edit(one.start, one.end, one.write(said.text)))
+        if said.note and one.annotate is not None:
+            changes += one.annotate(said.note)
     place, pieces = 0, []
-    for change in sorted(changes, key=lambda one: (one.start, one.end)):
+    for change in sorted(changes, key=lambda one: (one.start, one.end)):  # in this order at the same place
         pieces += [text[place : change.start], change.text]
         place = change.end
     return "".join([*pieces, text[place:]])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from regard.corpus.language_codes import matches
 from regard.errors import DocumentError
 from regard.formats.segments import HAS_TRANSLATION, Edit, Segment, Wanted, Work, has_words, replaced
+from regard.formats.xml_notes import indent, noted_behind_target, noted_in_memory, noted_in_unit
 from regard.formats.xml_tree import Element, read_xml
 
 _DONE = frozenset(("translated", "final", "signed-off", "reviewed", "needs-review-translation"))
@@ -21,22 +22,45 @@ def xliff(text: str, wanted: Wanted) -> Work:
     prefix = root.name[: root.name.find(":") + 1]
     edits = list(_declared(root, prefix, wanted))
     segments = []
-    for unit in root.every(f"{prefix}trans-unit", f"{prefix}segment"):
-        source, target = unit.child(f"{prefix}source"), unit.child(f"{prefix}target")
-        if source is None or unit.attributes.get("translate") == "no":
+    for unit in root.every(f"{prefix}trans-unit", f"{prefix}unit"):
+        if unit.attributes.get("translate") == "no":
             continue
-        is_done = unit.attributes.get("approved") == "yes" or unit.attributes.get("state") in _DONE
-        if target is not None and not wanted.again:
-            said = _TAGS.sub("", text[target.inner : target.inner_end]).strip()
-            is_done = is_done or target.attributes.get("state") in _DONE
-            if said and (is_done or target.attributes.get("state") not in ("new", "needs-translation")):
-                wanted.skipped[HAS_TRANSLATION] += 1
-                continue
-        parted = unit.child(f"{prefix}seg-source") or source
-        inner = text[parted.inner : parted.inner_end]
-        if has_words(html.unescape(_TAGS.sub("", inner))):
-            segments.append(_beside(text, inner, parted, target, f"{prefix}target"))
+        parts = [one for one in unit.children if one.name == f"{prefix}segment"] or [unit]
+        found = {}
+        for number, part in enumerate(parts, 1):
+            segment = _to_translate(text, part, prefix, wanted)
+            if segment is not None:
+                name = f"segment {part.attributes.get('id', number)}: " if len(parts) > 1 else ""
+                found[name] = segment
+        if not found:
+            continue
+        if parts == [unit]:
+            noted, old = noted_behind_target(text, unit, found[""], prefix)
+            segments.append(noted)
+        else:
+            all_noted, old = noted_in_unit(text, unit, found, prefix)
+            segments += all_noted
+        edits += old
     return (yield from replaced(text, segments, edits))
+
+
+def _to_translate(text: str, unit: Element, prefix: str, wanted: Wanted) -> Segment | None:
+    """Return what to translate in a `<trans-unit>` of XLIFF 1.2 or a `<segment>` of XLIFF 2."""
+    source, target = unit.child(f"{prefix}source"), unit.child(f"{prefix}target")
+    if source is None:
+        return None
+    is_done = unit.attributes.get("approved") == "yes" or unit.attributes.get("state") in _DONE
+    if target is not None and not wanted.again:
+        said = _TAGS.sub("", text[target.inner : target.inner_end]).strip()
+        is_done = is_done or target.attributes.get("state") in _DONE
+        if said and (is_done or target.attributes.get("state") not in ("new", "needs-translation")):
+            wanted.skipped[HAS_TRANSLATION] += 1
+            return None
+    parted = unit.child(f"{prefix}seg-source") or source
+    inner = text[parted.inner : parted.inner_end]
+    if not has_words(html.unescape(_TAGS.sub("", inner))):
+        return None
+    return _beside(text, inner, parted, target, f"{prefix}target")
 
 
 def _beside(text: str, inner: str, after: Element, target: Element | None, name: str) -> Segment:
@@ -49,18 +73,11 @@ def _beside(text: str, inner: str, after: Element, target: Element | None, name:
         return Segment(
             inner, target.start, target.end, target.line, "xml", lambda said: opening + said + closing
         )
-    return _new(inner, after, f"{_indent(text, after)}<{name}>", f"</{name}>")
+    return _new(inner, after, f"{indent(text, after)}<{name}>", f"</{name}>")
 
 
 def _new(inner: str, after: Element, opening: str, closing: str) -> Segment:
     return Segment(inner, after.end, after.end, after.line, "xml", lambda said: opening + said + closing)
-
-
-def _indent(text: str, element: Element) -> str:
-    """Return the line break and the white space before an element, if it begins a line."""
-    start = text.rfind("\n", 0, element.start)
-    before = text[start : element.start] if start >= 0 else ""
-    return before if before.isspace() else ""
 
 
 def _declared(root: Element, prefix: str, wanted: Wanted) -> Iterator[Edit]:
@@ -76,7 +93,7 @@ def _declared(root: Element, prefix: str, wanted: Wanted) -> Iterator[Edit]:
 def tmx(text: str, wanted: Wanted) -> Work:
     """Give each unit of TMX that lacks it a variant in the target language."""
     root = read_xml(text)
-    segments = []
+    segments, edits = [], []
     for unit in root.every("tu"):
         variants = {_language(one): one for one in unit.children if one.name == "tuv"}
         source = next((one for code, one in variants.items() if matches(code, wanted.source)), None)
@@ -93,11 +110,14 @@ def tmx(text: str, wanted: Wanted) -> Work:
             continue
         old = target.child("seg") if target is not None else None
         if old is not None:
-            segments.append(_beside(text, inner, seg, old, "seg"))
-            continue
-        opening, closing = f'{_indent(text, source)}<tuv xml:lang="{wanted.target}"><seg>', "</seg></tuv>"
-        segments.append(_new(inner, source, opening, closing))
-    return (yield from replaced(text, segments))
+            segment = _beside(text, inner, seg, old, "seg")
+        else:
+            opening = f'{indent(text, source)}<tuv xml:lang="{wanted.target}"><seg>'
+            segment = _new(inner, source, opening, "</seg></tuv>")
+        noted, removed = noted_in_memory(text, unit, segment, wanted.target)
+        segments.append(noted)
+        edits += removed
+    return (yield from replaced(text, segments, edits))
 
 
 def _language(variant: Element) -> str:

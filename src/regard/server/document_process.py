@@ -12,7 +12,7 @@ from typing import Self
 
 from regard.errors import DocumentError
 from regard.formats.document import document
-from regard.formats.segments import Wanted
+from regard.formats.segments import Said, Wanted
 from regard.text.markup import Markup
 
 _MEMORY = 512 << 20  # bytes that a document may take
@@ -97,7 +97,7 @@ def _translate(connection: Connection, task: DocumentTask) -> None:
             if num_characters > task.max_characters:
                 raise DocumentError(f"has more than {task.max_characters:,} characters; divide it")
             connection.send([(one.text, one.markup) for one in segments])
-            segments = work.send(connection.recv())
+            segments = work.send([Said(text) for text in connection.recv()])
     except StopIteration as end:
         if len(end.value) > task.max_bytes:
             raise DocumentError(f"would have {len(end.value):,} bytes when translated; divide it") from None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from regard.corpus.suggestions import Suggestion
 from regard.errors import RegardError, WorkerError
 from regard.options.search import BeamOptions
 from regard.parallel import num_cores
@@ -21,7 +22,7 @@ from regard.server.languages import Route, Served, base, detect
 from regard.server.limits import Keys, Rates
 from regard.server.metrics import Metrics
 from regard.server.settings import ServerOptions
-from regard.server.suggestions import Suggestion, Suggestions
+from regard.server.suggestions import Suggestions
 from regard.server.workers import TraceForm, TraceTask
 from regard.terms.glossary import Glossary
 from regard.text.markup import Markup

@@ -4,9 +4,8 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from regard.corpus.suggestions import BUSY_SECONDS
 from regard.errors import OutputError
-
-BUSY_SECONDS = 5.0
 
 
 def opened(path: Path | None, what: str, tables: Sequence[str]) -> sqlite3.Connection:

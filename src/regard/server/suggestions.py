@@ -4,33 +4,14 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from regard.errors import CorpusError, OutputError
+from regard.corpus.suggestions import TABLE, Suggestion, read_suggestions
+from regard.errors import OutputError
 from regard.files import without_compression, writing
 from regard.server.errors import ApiError
-from regard.server.store import BUSY_SECONDS, opened
-
-_TABLE = """
-create table if not exists suggestions (
-    id integer primary key, time real not null, source_language text not null, target_language text not null,
-    source text not null, target text not null, client text not null
-)
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Suggestion:
-    """A better translation of a text."""
-
-    source_language: str
-    target_language: str
-    source: str
-    target: str
+from regard.server.store import opened
 
 
 class Suggestions:
@@ -39,7 +20,7 @@ class Suggestions:
     def __init__(self, path: Path, max_rows: int) -> None:
         self._max_rows = max_rows
         self._lock = threading.Lock()
-        self._connection = opened(path, "suggestions", (_TABLE,))
+        self._connection = opened(path, "suggestions", (TABLE,))
 
     def add(self, one: Suggestion, client: str) -> None:
         """Keep a suggestion; one that is there already is not kept twice."""
@@ -67,22 +48,6 @@ class Suggestions:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
-
-
-def read_suggestions(path: Path) -> Iterator[Suggestion]:
-    """Yield the suggestions of a file, oldest first."""
-    if not path.is_file():
-        raise CorpusError(f"{path}: there is no such file")
-    try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=BUSY_SECONDS)) as connection:
-            yield from (
-                Suggestion(*row)
-                for row in connection.execute(
-                    "select source_language, target_language, source, target from suggestions order by id"
-                )
-            )
-    except sqlite3.Error as error:
-        raise CorpusError(f"{path}: is not a file of suggestions ({error})") from None
 
 
 def write_suggestions(path: Path, out: Path, languages: tuple[str, str] | None = None) -> int:

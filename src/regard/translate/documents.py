@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from regard.errors import ConfigError
 from regard.formats.archives import ARCHIVES
 from regard.formats.document import document
-from regard.formats.segments import Segment, Wanted
+from regard.formats.segments import Said, Segment, Wanted
 from regard.translate.request import Request
 from regard.translate.result import Translation
 from regard.translate.translator import Translator
@@ -27,6 +27,11 @@ class TranslatedDocument:
     place: str
     """What the places of segments are: lines or paragraphs."""
 
+    @property
+    def has_notes(self) -> bool:
+        """Whether the format has a place for notes on translations."""
+        return all(segment.annotate is not None for segment, _ in self.segments)
+
 
 def translate_document(
     translator: Translator,
@@ -35,12 +40,14 @@ def translate_document(
     asked: Request,
     *,
     again: bool = False,
+    quality: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> TranslatedDocument:
     """Translate the text of a document, and leave everything else as it is.
 
     `ending` is that of the file's name, such as `.docx`. `asked` is a request without text, for its options.
-    Texts that come twice are translated once. With `again`, what has a translation is translated again.
+    Texts that come twice are translated once. With `again`, what has a translation is translated again. With
+    `quality`, each translation gets a note with its quality and flags, in formats that have notes.
     """
     languages = translator.model.source_language, translator.model.target_language
     if None in languages:
@@ -53,7 +60,7 @@ def translate_document(
         while True:
             translations = _translated(translator, segments, asked, on_progress)
             done += zip(segments, translations, strict=True)
-            segments = work.send([text_of(one) for one in translations])
+            segments = work.send([Said(text_of(one), _note(one) if quality else "") for one in translations])
     except StopIteration as end:
         place = "paragraph" if ending in ARCHIVES else "line"
         return TranslatedDocument(end.value, done, wanted.skipped, place)
@@ -68,6 +75,11 @@ def text_of(translation: Translation) -> str:
     if _SENTENCE.search(translation.source) or "memory" in translation.flags:
         return said
     return _FULL_STOP.sub(r"\1", said)
+
+
+def _note(translation: Translation) -> str:
+    flags = f"; flags: {', '.join(translation.flags)}" if translation.flags else ""
+    return f"quality {translation.quality:.2f}{flags}"
 
 
 def _translated(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from regard.corpus.suggestions import Suggestion
 from regard.formats.document import ENDINGS
 from regard.options.search import BeamOptions
 from regard.server.body import Fields
@@ -9,7 +10,6 @@ from regard.server.errors import ApiError
 from regard.server.languages import name_of
 from regard.server.reply import file_answer, file_field, number_field, text_field, texts_field
 from regard.server.service import AUTO, Answer, Asked, Caller, Service
-from regard.server.suggestions import Suggestion
 
 
 async def translate(service: Service, fields: Fields, caller: Caller) -> Any:
