@@ -538,7 +538,7 @@ def test_hostile_tokens_are_shown_as_text(show, traces):
     plain["warnings"] = [HOSTILE[0]]
     trace = Trace.model_validate(plain)
     html = page([json.dumps(plain)], [cards_json(trace)], "<svg/>", HOSTILE[0])
-    assert html.count("</script>") == 4  # texts, traces, import map, start
+    assert html.count("</script>") == 5  # texts, what the page is, traces, import map, start
     shown = show(html, "by=pieces")
     columns = shown.eval_on_selector_all(".grid thead th", "all => all.map(one => one.textContent)")
     assert columns[:4] == [
