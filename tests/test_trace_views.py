@@ -111,7 +111,7 @@ def test_the_posterior_attention_of_a_trace_is_that_of_translate(name):
     np.testing.assert_allclose(trace.alignment_TS, right.attention_TS, atol=1e-3)
     before = translated(replace(model, reading=Reading(0, None, False)), TEXT, beam_size=2)
     assert before.text == right.text and np.abs(before.attention_TS - right.attention_TS).max() > 0.01
-    assert "given that word" in trace.heat_map().caption
+    assert "once the word is known" in trace.heat_map().caption
     assert (
         Trace.model_validate_json(trace.model_dump_json()).alignment_TS.tolist()
         == trace.alignment_TS.tolist()

@@ -218,7 +218,7 @@ def _alignment(model: "ModelFile", made: "Design") -> str:
     if model.reading is None:
         return "read from the last layer but one"
     if model.reading.posterior:
-        return "the posterior attention: where the step that says a word looked, given that word"
+        return "read from the posterior attention: that of each word once the word is known"
     heads = "the mean of all heads" if model.reading.head is None else f"head {model.reading.head + 1}"
     step = "the step that reads a word" if model.reading.shifted else "the step that says it"
     return f"read from layer {model.reading.layer + 1}, {heads}, at {step}"

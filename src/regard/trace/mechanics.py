@@ -59,7 +59,7 @@ def step_lines(
         f"{printable(pieces[step].piece)!r} with probability {np.exp(pieces[step].log_prob):.3f}"
     ]
     if reading is not None and reading.posterior:
-        lines.append("(the heat map has for this piece the attention of this step, given the word it says)")
+        lines.append("(the heat map has the attention of this step once the piece it says is known)")
     elif reading is not None and reading.shifted:
         lines.append(
             f"(the heat map has for this piece the look of step {min(step + 2, len(pieces))}, which reads it)"

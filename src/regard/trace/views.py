@@ -155,7 +155,7 @@ class Trace(Document):
         if aligned and reading is not None and "heads" in self.model.design.parts:
             notes.append(self._place(None))
         if aligned and reading is not None and reading.posterior:
-            notes.append("each row is where the step looked that says the word, given that word")
+            notes.append("each row is the attention for this word once the word is known")
         elif aligned and reading is not None and reading.shifted:
             notes.append("each row is the look of the step that reads the word, one after it was said")
         if self.request.mode == "forced":
