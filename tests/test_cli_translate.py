@@ -473,7 +473,10 @@ def test_info_speaks_json(call, other_vocabulary):
     code, out, _ = call("info", GOLDEN, "--json")
     about, model = json.loads(out), load_model(GOLDEN)
     assert code == 0 and about["card"] == model.card and about["config"] == model.config
-    assert about["reading"] == {"layer": 1, "head": 0, "shifted": True} and about["split_above"] == 40
+    assert (
+        about["reading"] == {"layer": 1, "head": 0, "shifted": True, "posterior": False}
+        and about["split_above"] == 40
+    )
     assert (about["source_language"], about["target_language"]) == ("fr", "en")
     code, out, _ = call("info", other_vocabulary, "--json")
     assert code == 0 and json.loads(out)["reading"] is None

@@ -60,7 +60,12 @@ def queries(loaded, texts):
 
 
 def designs():
-    small = [shrink(one) for one in all_of(TransformerOptions) if one.source.kind == "tokens"]
+    runs = {"source": "tokens", "decoder_self": "attention"}  # CTranslate2 has no others
+    small = [
+        shrink(one)
+        for one in all_of(TransformerOptions)
+        if runs == {"source": one.source.kind, "decoder_self": one.decoder_self}
+    ]
     seen = {(one.norm, one.positions.kind, one.tie): one for one in small}
     others = {(one.norm, one.activation, one.biases): one for one in small}
     return [*seen.values(), *others.values()]
