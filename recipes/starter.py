@@ -172,7 +172,7 @@ RECIPES = (
         ),
     ),
     Recipe("fr-en-wide", "fr", "en", (Stage(100, WIDER, WIDE["fr"]),)),
-    Recipe("en-fr-wide", "en", "fr", (Stage(100, WIDER, WIDE["en"]),)),
+    Recipe("en-fr-wide", "en", "fr", (Stage(130, WIDER, WIDE["en"]),)),
     Recipe("ko-en", "ko", "en", (Stage(40, f"{RECURRENT} --set train.guidance=0.1", KOREAN),)),
 )
 
