@@ -68,15 +68,13 @@ def export_huggingface(model: ModelFile, out: Path, probes: list[str]) -> Parity
             "model_max_length": num_positions,
         }
     )
-    tensors = dict(_tensors(model, options))
-    files["model.safetensors"] = safetensors.numpy.save(
-        {name: np.ascontiguousarray(one, np.float32) for name, one in tensors.items()}, {"format": "pt"}
-    )
+    tensors = {name: np.ascontiguousarray(one, np.float32) for name, one in _tensors(model, options)}
     files["README.md"] = _readme(model).encode()
     files["use.py"] = _use(model).encode()
     with writing_folder(out, MARK) as folder:
         for name, data in files.items():
             (folder / name).write_bytes(data)
+        safetensors.numpy.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
         parity = compare_with_transformers(model, folder, probes, [*_SPECIAL.values()])
         (folder / MARK).write_text(about(model, parity), encoding="utf-8")
     return parity

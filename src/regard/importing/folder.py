@@ -91,8 +91,12 @@ class Folder:
         return found[1] if found else None
 
     def sha256(self, name: str) -> str:
-        """Return the hash of a file."""
-        return hashlib.sha256(self.data(name).data).hexdigest()
+        """Return the hash of a file, read in pieces."""
+        try:
+            with (self.path / name).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            self.refuse(name, f"cannot be read ({error.strerror or error})")
 
 
 def languages_of(name: str) -> tuple[str, str] | None:
@@ -146,6 +150,10 @@ class Package(Folder):
             return np.frombuffer(self._archive.read(info), np.uint8)
         except Exception as error:  # damage shows in many ways: zlib.error, BadZipFile, NotImplementedError
             self.refuse(name, f"is damaged ({error!s:.60})")
+
+    def sha256(self, name: str) -> str:
+        """Return the hash of a file."""
+        return hashlib.sha256(self.data(name).data).hexdigest()
 
     def below(self, name: str) -> "Package":
         """Return a folder of this one."""

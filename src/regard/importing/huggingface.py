@@ -60,7 +60,7 @@ class _SafeTensors:
 
     def get(self, name: str) -> Floats:
         try:
-            return np.asarray(self._file.get_tensor(name)).astype(np.float32)
+            return np.asarray(self._file.get_tensor(name)).astype(np.float32, copy=False)
         except Exception as error:  # bfloat16 is a TypeError, a damaged file another one
             raise ForeignModelError(f"{self._path}: {name} cannot be read ({error!s:.80})") from None
 
@@ -229,7 +229,7 @@ def _converted(
         biases=True,
         tie="none" if "W_o" in tables else "target" if "target.weight" in tables else "all",
     )
-    weights = {name: table.take(order_H, axis=1) for name, table in tables.items()}
+    weights = {name: tables.pop(name).take(order_H, axis=1) for name in [*tables]}
     if positions:
         weights["source_positions"], weights["target_positions"] = positions
     weights["b_o"] = target.biases(layers.get("final_logits_bias", 1, len(target.pieces))[0])
