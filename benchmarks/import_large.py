@@ -70,9 +70,8 @@ def make(folder: Path, num_layers: int, num_pieces: int) -> list[str]:
     (folder / "target.spm").write_bytes((folder / "source.spm").read_bytes())
     model = sentencepiece.SentencePieceProcessor(model_file=str(folder / "source.spm"))
     real = [model.id_to_piece(id) for id in range(3, model.vocab_size())]
-    pieces = ["</s>", "<unk>", *real, *(f"filler{n}" for n in range(num_pieces))][: num_pieces - 1] + [
-        "<pad>"
-    ]
+    fillers = [f"filler{number}" for number in range(num_pieces - 3 - len(real))]
+    pieces = ["</s>", "<unk>", *real, *fillers, "<pad>"]
     (folder / "vocab.json").write_text(json.dumps({piece: id for id, piece in enumerate(pieces)}))
     config = {
         "model_type": "marian", "d_model": _SIZE, "activation_function": "swish", "scale_embedding": True,
