@@ -13,6 +13,7 @@ from regard.fast.convert import ACTIVATIONS
 from regard.importing.binary import Variables, read_variables
 from regard.importing.folder import Folder, languages_of, open_package, origin
 from regard.importing.weights import (
+    MAX_LAYERS,
     MAX_SPLIT,
     Attention,
     Linear,
@@ -66,7 +67,9 @@ def read_argos_package(path: Path) -> ModelFile:
         whole.refuse(PACKAGE, "only packages of type 'translate' without a target_prefix can be imported")
     spm = "sentencepiece.model"
     if not whole.has(spm):
-        whole.refuse(spm, "is missing; packages with a bpe.model cannot be imported")
+        whole.refuse(
+            spm, "is missing; packages with a bpe.model need the rules of Moses and cannot be imported"
+        )
     return _read(whole, whole.below("model"), (spm, spm), {"name": path.name, **about})
 
 
@@ -241,7 +244,7 @@ def _depth(binary: Variables, side: Side) -> int:
     depth = 0
     while f"{side}/layer_{depth}/ffn/linear_0/weight" in binary.arrays:
         depth += 1
-    if not 0 < depth <= 1000:
+    if not 0 < depth <= MAX_LAYERS:
         binary.refuse(f"its {side} has {depth} layers")
     return depth
 

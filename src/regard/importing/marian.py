@@ -37,7 +37,7 @@ def find_marian(path: Path) -> Path | None:
     """Return the model that a path names: an `.npz` or `.bin`, or that of a folder; None if there is none."""
     if path.is_file():
         return path if path.suffix == ".npz" or is_marian_bin(path) else None
-    found = [one for one in sorted(path.glob("*.npz")) if ".optimizer." not in one.name]
+    found = [one for one in sorted(path.glob("*.npz")) if ".optimizer." not in one.name and one.is_file()]
     found = found or [one for one in sorted(path.glob("*.bin")) if is_marian_bin(one)]
     if len(found) > 1:
         raise ForeignModelError(f"{path}: has {len(found)} models; name one, such as {found[0]}")

@@ -9,6 +9,7 @@ import numpy as np
 from regard.contract import Floats, Ids
 from regard.importing.marian_file import Arrays, MarianFile
 from regard.importing.weights import (
+    MAX_LAYERS,
     Attention,
     Linear,
     Norm,
@@ -54,7 +55,7 @@ def read_transformer(
     if file.word("transformer-decoder-dim-ffn", "0") not in ("0", str(inner)):
         npz.refuse("transformer-decoder-dim-ffn differs from transformer-dim-ffn")
     heads, *depths = (file.whole(key)[0] for key in ("transformer-heads", "enc-depth", "dec-depth"))
-    if size % 2 or size < 4 or heads < 1 or size % heads or not all(0 < one <= 1000 for one in depths):
+    if size % 2 or size < 4 or heads < 1 or size % heads or not all(0 < one <= MAX_LAYERS for one in depths):
         npz.refuse(f"dim-emb = {size}, transformer-heads = {heads}, depths {depths} are not possible")
     recurs = file.word("transformer-decoder-autoreg", "self-attention") == "rnn"
     if recurs:
