@@ -47,7 +47,7 @@ _FREE = {
     "hidden_size", "feed_forward_size", "num_heads", "num_encoder_layers", "num_decoder_layers",
     "decoder_self", "norm", "positions", "activation", "biases", "tie", "embedding_size", "layer_norm",
 }  # fmt: skip
-_USUAL = {
+_USUAL: dict[str, ModelOptions] = {
     "transformer": TransformerOptions(),
     "recurrent": RecurrentOptions(
         cell="gru-after", attention=StepAttendStep(), readout="tanh", layer_norm=True

@@ -119,7 +119,8 @@ def _cell(
 
 def _order(size: int) -> Ids:
     """Return the order that turns their gates [r, z, candidate] into ours [z, r, candidate], and back."""
-    return np.r_[size : 2 * size, :size, 2 * size : 3 * size]
+    order: Ids = np.r_[size : 2 * size, :size, 2 * size : 3 * size]
+    return order
 
 
 def _sign(size: int) -> Floats:
@@ -174,8 +175,8 @@ def recurrent_arrays(options: RecurrentOptions, weights: Mapping[str, Floats]) -
         yield "decoder_ff_state_b", weights["decoder.norms_of_start.0.bias"][None]
         yield "decoder_att_gamma1", weights[f"{name}.norm_of_keys.weight"][None]
         yield "decoder_att_gamma2", weights[f"{name}.norm_of_query.weight"][None]
-        both = (weights[f"{name}.norm_of_{one}.bias"] for one in ("keys", "query"))  # they are added
-        yield "decoder_b_att", sum(both)[None]
+        keys, query = (weights[f"{name}.norm_of_{one}.bias"] for one in ("keys", "query"))
+        yield "decoder_b_att", (keys + query)[None]
     else:
         yield "decoder_ff_state_b", weights["decoder.b_s.0"][None]
         yield "decoder_b_att", weights[f"{name}.b_a"][None]
