@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import pickle
 import random
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -165,8 +167,9 @@ def test_a_pickle_that_runs_code_is_refused(tmp_path, monkeypatch):
         assert str(caught.value).startswith(f"{path}: ") and "safe_serialization" in str(caught.value)
     assert not Path("evil").exists()
     archive(path, bytes(1 << 24), zipfile.ZIP_DEFLATED)
-    with pytest.raises(ForeignModelError, match="compressed or too large"):
+    with pytest.raises(ForeignModelError, match="compressed or too large") as caught:
         PickledTensors(path)
+    assert str(caught.value).count(str(path)) == 1
     path.write_bytes(pickle.dumps({}))
     with pytest.raises(ForeignModelError, match="not a zip archive of PyTorch"):
         PickledTensors(path)
@@ -193,6 +196,7 @@ def test_a_tensor_beyond_its_data_is_refused(tmp_path):
         ({"d_model": 16}, r"shape \(\d+, 8\) and should have"),
         ({"d_model": "big"}, "d_model = 'big' is no size"),
         ({"encoder_attention_heads": 3, "decoder_attention_heads": 3}, "no multiple of the 3 heads"),
+        ({"encoder_layers": 10**6}, "encoder_layers, decoder_layers = .* is more than 1000"),
         ({"encoder_layers": 2}, r"has no model\.encoder\.layers\.1"),
         ({"normalize_embedding": True}, "normalize_embedding = True is not supported"),
         ({"decoder_start_token_id": 9999}, "decoder_start_token_id = 9999 is not in vocab.json"),
@@ -220,9 +224,33 @@ def test_a_missing_or_wrong_file_is_named(folder, tmp_path):
         with pytest.raises(ForeignModelError, match=name):
             read_model(folder)
         (folder / name).write_bytes(kept)
+    spm = (folder / "source.spm").read_bytes()
+    (folder / "source.spm").write_bytes(b"")
+    with pytest.raises(ForeignModelError, match=r"source\.spm: is empty"):
+        read_model(folder)
+    (folder / "source.spm").unlink()
+    os.mkfifo(folder / "source.spm")
+    with pytest.raises(ForeignModelError, match=r"source\.spm: is no regular file"):
+        read_model(folder)
+    (folder / "source.spm").unlink()
+    (folder / "source.spm").write_bytes(spm)
     (folder / "vocab.json").write_text(json.dumps({"<pad>": 0, "</s>": 1, "<unk>": 1}))
     with pytest.raises(ForeignModelError, match="ids are not 0, 1, 2"):
         read_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [(np.float32(np.nan), "values that are not finite"), (np.int64(1), "whole numbers (int64)")],
+)
+def test_weights_that_are_none_are_named_as_the_file_names_them(folder, value, why, tmp_path):
+    name = "model.encoder.layers.0.fc1.weight"
+    tensors = tensors_of(folder)
+    tensors[name] = np.full(tensors[name].shape, value)
+    safetensors.numpy.save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(ForeignModelError, match=re.escape(f"model.safetensors: {name} has {why}")):
+        import_model(folder, tmp_path / "out.regard")
+    assert not (tmp_path / "out.regard").exists()
 
 
 def test_damaged_folders_end_in_one_line_and_no_file(folder, tmp_path):
@@ -312,6 +340,17 @@ def test_a_multilingual_model_is_aimed_at_one_language(folder, tmp_path, capsys)
     assert '">>fra<<Bonjour."' in (tmp_path / "hf" / "use.py").read_text()
     assert cli.run(["import", str(folder), "--out", str(out), "--to", "deu"]) == 2
     assert "does not translate into 'deu', but into fra, ron" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("licence", "forbidden"),
+    [("cc-by-4.0", 0), ("cc-by-nc-4.0", 1), ("CC-BY-ND-4.0", 1), ("cc-by-nc-nd-4.0", 2), ("and-nc2", 0)],
+)
+def test_what_a_licence_forbids_is_said(folder, tmp_path, capsys, licence, forbidden):
+    (folder / "README.md").write_text(f"---\nlicense: {licence}\n---\n")
+    assert cli.run(["import", str(folder), "--out", str(tmp_path / "out.regard")]) == 0
+    said = capsys.readouterr().out
+    assert f"licence: {licence}\n" in said and said.count("this licence forbids") == forbidden
 
 
 def test_an_imported_model_translates_shows_and_aligns(folder, tmp_path, capsys):

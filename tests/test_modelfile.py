@@ -392,3 +392,13 @@ def test_the_shapes_of_every_design_are_those_of_pytorch():
             model = family(options, 261, target_vocab)
         right = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
         assert weight_shapes(options, 261, target_vocab) == right, options
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_has_the_bytes_that_safetensors_writes(tmp_path, packed):
+    path = tmp_path / "é.regard"
+    save_model(path, replace(model_of(tokenizers=APART), card={"by": "Zoë\n\x1f\x7f\u2028"}), packed=packed)
+    tensors, _ = taken_apart(path)
+    with safetensors.safe_open(path, framework="numpy") as file:
+        metadata = file.metadata()
+    assert path.read_bytes() == safetensors.numpy.save(tensors, metadata)

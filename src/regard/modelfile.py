@@ -20,7 +20,6 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import safetensors
-import safetensors.numpy
 from numpy.typing import NDArray
 
 from regard.alignment.reading import Reading
@@ -125,14 +124,30 @@ def save_model(path: Path, model: ModelFile, *, packed: bool = False) -> None:
         "reading": None if model.reading is None else _reading_json(model.reading),
         "split_above": model.split_above,
     }
-    # Several entries of metadata would be written in an order that changes from run to run.
-    metadata = {"regard": json.dumps(about, sort_keys=True, allow_nan=False)}
-    data = safetensors.numpy.save(parts, metadata)
-    end = 8 + int.from_bytes(data[:8], "little")
-    hashed = hashlib.sha256(data[:end]).hexdigest().encode()
+    head = _head(parts, {"regard": json.dumps(about, sort_keys=True, allow_nan=False)})
+    hashed = hashlib.sha256(head).hexdigest().encode()
     with writing(path) as (stream,):
-        stream.write(data[:end].replace(_NO_HASH.encode(), hashed, 1))
-        stream.write(memoryview(data)[end:])
+        stream.write(head.replace(_NO_HASH.encode(), hashed, 1))
+        for name in _in_order(parts):  # without a copy: models may be large
+            stream.write(parts[name].data)
+
+
+def _in_order(parts: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Return the names of parts as safetensors puts them: wide numbers first, so that all are aligned."""
+    return sorted(parts, key=lambda name: (-parts[name].itemsize, str(parts[name].dtype), name))
+
+
+def _head(parts: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> bytes:
+    """Return how a safetensors file begins: the length of a JSON text, and this text."""
+    codes, end = {name: code for code, name in _DTYPES.items()}, 0
+    entries: dict[str, Any] = {"__metadata__": metadata}
+    for name in _in_order(parts):
+        start, end = end, end + parts[name].nbytes
+        dtype, shape = codes[str(parts[name].dtype)], list(parts[name].shape)
+        entries[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
+    text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
 
 
 def load_model(path: Path) -> ModelFile:

@@ -4,19 +4,20 @@ import argparse
 from pathlib import Path
 
 NAME = "export"
-HELP = "write an imported model as a folder of CTranslate2 or Hugging Face's transformers"
+HELP = "write an imported model as a folder of CTranslate2, Hugging Face's transformers or Marian"
 DESCRIPTION = (
     "Writes the weights, vocabularies and SentencePiece tokenizers of an imported model as a folder that\n"
-    "CTranslate2 or transformers (as a MarianMTModel) loads as its own, with `use.py`, a program of a few\n"
-    "lines that translates with it. If the other program is installed, both programs translate some\n"
+    "CTranslate2, transformers (as a MarianMTModel) or Marian loads as its own, with `use.py`, a program of\n"
+    "a few lines that translates with it. If the other program is installed, both programs translate some\n"
     "sentences, and the translations are compared."
 )
 EXAMPLES = """examples:
   regard export opus.regard --to ctranslate2 --out opus-ct2
   regard export opus.regard --to ctranslate2 --out opus-ct2 --probes some.fr
   regard export opus.regard --to huggingface --out opus-hf
+  regard export opus.regard --to marian --out opus-marian
 """
-_PROGRAMS = {"ctranslate2": "CTranslate2", "huggingface": "transformers"}
+_PROGRAMS = {"ctranslate2": "CTranslate2", "huggingface": "transformers", "marian": "pymarian"}
 _MAX_PROBES = 100
 
 
@@ -36,6 +37,7 @@ def run(options: argparse.Namespace) -> None:
     from regard.corpus.read import open_corpus
     from regard.importing.export import export_ctranslate2
     from regard.importing.export_huggingface import export_huggingface
+    from regard.importing.export_marian import export_marian
     from regard.modelfile import load_model
     from regard.verification.sentences import sentences_for
 
@@ -45,9 +47,11 @@ def run(options: argparse.Namespace) -> None:
     else:
         pairs = open_corpus([options.probes, options.probes]).pairs()
         probes = [pair.source for _, pair in zip(range(_MAX_PROBES), pairs, strict=False)]
-    write = {"ctranslate2": export_ctranslate2, "huggingface": export_huggingface}[options.to]
-    parity = write(model, options.out, [one for one in probes if one.strip()])
+    write = {"ctranslate2": export_ctranslate2, "huggingface": export_huggingface, "marian": export_marian}
+    parity = write[options.to](model, options.out, [one for one in probes if one.strip()])
     program = _PROGRAMS[options.to]
+    if options.to == "marian" and model.options.model_dump().get("positions") == {"kind": "sinusoidal"}:
+        print("positions: by Marian's formula, which is not quite that of the paper; scores differ a little")
     print(f"wrote {options.out}; use.py in it translates a sentence")
     if parity is None:
         print(f"{program} is not installed here, so the two programs were not compared")

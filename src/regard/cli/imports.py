@@ -13,6 +13,8 @@ DESCRIPTION = (
     "from huggingface.co, if there is no such folder and the extra [hub] is installed; nothing else\n"
     "downloads anything."
 )
+# What parts of the names of Creative Commons licences mean.
+_FORBIDDEN = {"nc": "commercial use", "nd": "sharing changed copies, and an imported file is one"}
 EXAMPLES = """examples:
   regard import opus-mt-fr-en --out opus.regard --pairs some.fr some.en
   regard import opus-mt-fr-en --out opus.regard --text some.fr
@@ -81,7 +83,11 @@ def run(options: argparse.Namespace) -> None:
     model, card = imported.model, imported.model.card["imported"]
     languages = f"{model.source_language or '?'} to {model.target_language or '?'}"
     print(f"wrote {options.out}: {card['name']}, {languages}, {design(model.options).description}")
-    print(f"licence: {card['licence'] or 'not stated in the folder; see where the model comes from'}")
+    licence = card["licence"]
+    print(f"licence: {licence or 'not stated in the folder; see where the model comes from'}")
+    for part, what in _FORBIDDEN.items():
+        if licence and part in licence.lower().split("-"):
+            print(f"this licence forbids {what}; that holds for {options.out} too")
     source = model.tokenizers.source
     if options.to is None and isinstance(source, ImportedTokenizer) and source.languages:
         print(

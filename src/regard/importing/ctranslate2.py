@@ -13,6 +13,7 @@ from regard.fast.convert import ACTIVATIONS
 from regard.importing.binary import Variables, read_variables
 from regard.importing.folder import Folder, languages_of, open_package, origin
 from regard.importing.weights import (
+    MAX_LAYERS,
     MAX_SPLIT,
     Attention,
     Linear,
@@ -66,7 +67,9 @@ def read_argos_package(path: Path) -> ModelFile:
         whole.refuse(PACKAGE, "only packages of type 'translate' without a target_prefix can be imported")
     spm = "sentencepiece.model"
     if not whole.has(spm):
-        whole.refuse(spm, "is missing; packages with a bpe.model cannot be imported")
+        whole.refuse(
+            spm, "is missing; packages with a bpe.model need the rules of Moses and cannot be imported"
+        )
     return _read(whole, whole.below("model"), (spm, spm), {"name": path.name, **about})
 
 
@@ -213,7 +216,7 @@ def _converted(
         source_end=source_end,
         tie="none" if "W_o" in tables else "target" if "target.weight" in tables else "all",
     )
-    weights = {name: table.take(order_H, axis=1) for name, table in tables.items()}
+    weights = {name: tables.pop(name).take(order_H, axis=1) for name in [*tables]}
     if positions:
         weights["source_positions"], weights["target_positions"] = positions
     weights["b_o"] = target.biases(layers.bias("decoder/projection/bias", len(target.pieces)))
@@ -241,7 +244,7 @@ def _depth(binary: Variables, side: Side) -> int:
     depth = 0
     while f"{side}/layer_{depth}/ffn/linear_0/weight" in binary.arrays:
         depth += 1
-    if not 0 < depth <= 1000:
+    if not 0 < depth <= MAX_LAYERS:
         binary.refuse(f"its {side} has {depth} layers")
     return depth
 
@@ -250,16 +253,19 @@ def _tables(layers: "_Layers", source: Vocabulary, target: Vocabulary) -> dict[s
     """Return the embeddings and the output matrix, where it is another one, for our ids."""
     binary, size, num_target = layers.binary, layers.size, len(target.pieces)
     names = ["encoder/embeddings/weight", "encoder/embeddings_0/weight"]
-    read = source.rows(binary.floats(names[names[0] not in binary.arrays], len(source.pieces), size))
-    said = target.rows(binary.floats("decoder/embeddings/weight", num_target, size))
-    output = target.rows(binary.floats("decoder/projection/weight", num_target, size))
     scales = [np.float32(layers.scale(side) / np.sqrt(size)) for side in _SIDES]
-    read, said = read * scales[0], said * scales[1]
-    tables = {"source.weight": read}
-    if not np.array_equal(said, output):
-        tables |= {"target.weight": said, "W_o": output}
-    elif source.pieces != target.pieces or not np.array_equal(read, said):
-        tables |= {"target.weight": said}
+    tables = {"target.weight": target.rows(binary.floats("decoder/embeddings/weight", num_target, size))}
+    tables["target.weight"] *= scales[1]
+    output = target.rows(binary.floats("decoder/projection/weight", num_target, size))
+    if not np.array_equal(tables["target.weight"], output):
+        tables["W_o"] = output
+    del output  # each table may be a third of the model
+    read = source.rows(binary.floats(names[names[0] not in binary.arrays], len(source.pieces), size))
+    read *= scales[0]
+    alike = source.pieces == target.pieces and np.array_equal(read, tables["target.weight"])
+    if alike and "W_o" not in tables:
+        del tables["target.weight"]
+    tables["source.weight"] = read
     return tables
 
 

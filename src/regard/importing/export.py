@@ -1,6 +1,7 @@
 """A Transformer of ours as a folder of CTranslate2, with its tokenizer and the lines of code that use it."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from regard.alignment.reading import USUAL_READING
@@ -9,12 +10,17 @@ from regard.errors import ConfigError
 from regard.fast.convert import convert, unfit
 from regard.files import writing_folder
 from regard.modelfile import ModelFile
+from regard.options.model import ModelOptions
 from regard.text.imported import ImportedTokenizer
 from regard.text.tokenizer import TokenizerPair
 from regard.verification.parity import Parity, compare_with_ctranslate2
 
 MARK = "regard.json"
 """The file by which an exported folder is known as ours; in it is the parity report."""
+ONLY_IN_TRAINING = {
+    "init", "dropout", "attention_dropout", "feed_forward_dropout", "word_dropout", "teacher", "variational",
+    "recurrent_dropout", "weight_dropout",
+}  # fmt: skip
 _USE = """import ctranslate2, sentencepiece
 source = sentencepiece.SentencePieceProcessor(model_file="source.spm")
 target = sentencepiece.SentencePieceProcessor(model_file="target.spm")
@@ -59,6 +65,38 @@ def sentencepiece_models(tokenizers: TokenizerPair) -> dict[str, bytes]:
             "only imported models can be exported: the tokenizer of this one does more than SentencePiece"
         )
     return files
+
+
+def refuse_unless_like(options: ModelOptions, usual: ModelOptions, free: set[str], program: str) -> None:
+    """Raise an error that names an option of a model that differs from the usual ones and is not free."""
+    given = options.model_dump(exclude=free | ONLY_IN_TRAINING)
+    fixed = usual.model_dump(exclude=free | ONLY_IN_TRAINING)
+    for name in fixed | given:
+        if given.get(name) != fixed.get(name):
+            raise ConfigError(f"{program} cannot express {name} = {given.get(name)!r:.60}")
+
+
+def readme(model: ModelFile, front: list[str], use: str) -> bytes:
+    """Return a model card with what is known of the model's origin."""
+    imported = model.card.get("imported")
+    licence = imported.get("licence") if isinstance(imported, Mapping) else None
+    front = [*front, *([f"license: {json.dumps(str(licence))}"] if licence else [])]
+    languages = f"{model.source_language or '?'} to {model.target_language or '?'}"
+    lines = [
+        "---",
+        *front,
+        "---",
+        "",
+        f"{name_of(model)}, {languages}. Exported by regard. To translate:",
+        "",
+    ]
+    return "\n".join([*lines, "```python", use + "```", ""]).encode()
+
+
+def name_of(model: ModelFile) -> str:
+    """Return what a model is called where it comes from."""
+    imported = model.card.get("imported")
+    return str(imported.get("name")) if isinstance(imported, Mapping) else "a model"
 
 
 def about(model: ModelFile, parity: Parity | None) -> str:

@@ -11,7 +11,14 @@ import safetensors.numpy
 from regard.contract import Floats, Ids
 from regard.errors import ConfigError
 from regard.files import writing_folder
-from regard.importing.export import MARK, about, sentencepiece_models
+from regard.importing.export import (
+    MARK,
+    about,
+    name_of,
+    readme,
+    refuse_unless_like,
+    sentencepiece_models,
+)
 from regard.importing.weights import NEVER, halves_to_turns
 from regard.modelfile import ModelFile
 from regard.options.model import LearnedPositions, ModelOptions, TransformerOptions
@@ -39,7 +46,6 @@ _FREE = {
     "hidden_size", "feed_forward_size", "num_heads", "num_encoder_layers", "num_decoder_layers", "positions",
     "activation", "biases", "tie",
 }  # fmt: skip
-_ONLY_IN_TRAINING = {"init", "dropout", "attention_dropout", "feed_forward_dropout", "word_dropout"}
 
 
 def export_huggingface(model: ModelFile, out: Path, probes: list[str]) -> Parity | None:
@@ -68,15 +74,13 @@ def export_huggingface(model: ModelFile, out: Path, probes: list[str]) -> Parity
             "model_max_length": num_positions,
         }
     )
-    tensors = dict(_tensors(model, options))
-    files["model.safetensors"] = safetensors.numpy.save(
-        {name: np.ascontiguousarray(one, np.float32) for name, one in tensors.items()}, {"format": "pt"}
-    )
-    files["README.md"] = _readme(model).encode()
+    tensors = {name: np.ascontiguousarray(one, np.float32) for name, one in _tensors(model, options)}
+    files["README.md"] = readme(model, ["library_name: transformers"], _use(model))
     files["use.py"] = _use(model).encode()
     with writing_folder(out, MARK) as folder:
         for name, data in files.items():
             (folder / name).write_bytes(data)
+        safetensors.numpy.save_file(tensors, folder / "model.safetensors", {"format": "pt"})
         parity = compare_with_transformers(model, folder, probes, [*_SPECIAL.values()])
         (folder / MARK).write_text(about(model, parity), encoding="utf-8")
     return parity
@@ -84,14 +88,11 @@ def export_huggingface(model: ModelFile, out: Path, probes: list[str]) -> Parity
 
 def _checked(options: ModelOptions) -> TransformerOptions:
     """Return the options of a model that a MarianMTModel can express; raise an error for any other."""
-    given = options.model_dump(exclude=_ONLY_IN_TRAINING)
-    fixed = TransformerOptions(norm="post").model_dump(exclude=_ONLY_IN_TRAINING | _FREE)
-    for name in [*fixed, *(name for name in given if name not in fixed and name not in _FREE)]:
-        if given.get(name) != fixed.get(name):
-            raise ConfigError(f"a MarianMTModel cannot express {name} = {given.get(name)!r:.60}")
-    if (kind := given["positions"]["kind"]) not in ("sinusoidal", "learned"):
-        raise ConfigError(f"a MarianMTModel cannot express positions.kind = {kind!r}")
-    return TransformerOptions.model_validate(options.model_dump())
+    refuse_unless_like(options, TransformerOptions(norm="post"), _FREE, "a MarianMTModel")
+    assert isinstance(options, TransformerOptions)
+    if options.positions.kind not in ("sinusoidal", "learned"):
+        raise ConfigError(f"a MarianMTModel cannot express positions.kind = {options.positions.kind!r}")
+    return options
 
 
 def _num_positions(model: ModelFile, options: TransformerOptions) -> int:
@@ -108,7 +109,7 @@ def _config(model: ModelFile, options: TransformerOptions) -> dict[str, Any]:
         for side, one in (("source", tokenizers.source), ("target", tokenizers.target))
     }
     config = {
-        "_name_or_path": _name(model),
+        "_name_or_path": name_of(model),
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
         "is_encoder_decoder": True,
@@ -213,21 +214,6 @@ def _output_bias(model: ModelFile) -> Floats:
 def _use(model: ModelFile) -> str:
     """Return a program that translates a sentence."""
     return _USE.replace('"Bonjour."', f'"{model.tokenizers.source.before}Bonjour."')
-
-
-def _readme(model: ModelFile) -> str:
-    """Return a model card with what is known of the model's origin."""
-    imported = model.card.get("imported")
-    licence = imported.get("licence") if isinstance(imported, Mapping) else None
-    front = ["library_name: transformers", *([f"license: {json.dumps(str(licence))}"] if licence else [])]
-    languages = f"{model.source_language or '?'} to {model.target_language or '?'}"
-    lines = ["---", *front, "---", "", f"{_name(model)}, {languages}. Exported by regard. To translate:", ""]
-    return "\n".join([*lines, "```python", _use(model) + "```", ""])
-
-
-def _name(model: ModelFile) -> str:
-    imported = model.card.get("imported")
-    return str(imported.get("name")) if isinstance(imported, Mapping) else "a model"
 
 
 def _json(value: Any) -> bytes:

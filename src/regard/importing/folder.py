@@ -43,6 +43,8 @@ class Folder:
     def data(self, name: str) -> NDArray[np.uint8]:
         """Return a file of any size, read when it is looked at."""
         path = self.path / name
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            self.refuse(name, "is no regular file")
         try:
             return np.asarray(np.memmap(path, np.uint8, "r")) if path.stat().st_size else _EMPTY
         except (OSError, ValueError) as error:
@@ -80,6 +82,8 @@ class Folder:
         """Return the tokenizer of a SentencePiece model; without one, spaces separate the pieces."""
         try:
             model = b"" if name is None else self.bytes(name)
+            if name is not None and not model:
+                self.refuse(name, "is empty")
             has_bytes = vocabulary.has_bytes and b"<0x00>" in model  # if SentencePiece cuts into bytes
             return ImportedTokenizer(vocabulary.learnt, model, joint, has_bytes)
         except TokenizerError as error:
@@ -91,8 +95,12 @@ class Folder:
         return found[1] if found else None
 
     def sha256(self, name: str) -> str:
-        """Return the hash of a file."""
-        return hashlib.sha256(self.data(name).data).hexdigest()
+        """Return the hash of a file, read in pieces."""
+        try:
+            with (self.path / name).open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            self.refuse(name, f"cannot be read ({error.strerror or error})")
 
 
 def languages_of(name: str) -> tuple[str, str] | None:
@@ -147,6 +155,10 @@ class Package(Folder):
         except Exception as error:  # damage shows in many ways: zlib.error, BadZipFile, NotImplementedError
             self.refuse(name, f"is damaged ({error!s:.60})")
 
+    def sha256(self, name: str) -> str:
+        """Return the hash of a file."""
+        return hashlib.sha256(self.data(name).data).hexdigest()
+
     def below(self, name: str) -> "Package":
         """Return a folder of this one."""
         return Package(self.path, self._archive, f"{self._folder}{name}/")
@@ -165,7 +177,11 @@ def open_archive(path: Path) -> zipfile.ZipFile:
 def open_package(path: Path, mark: str) -> Package:
     """Return the folder of a zip archive in which a file called `mark` lies, at the top or one below it."""
     archive = open_archive(path)
-    found = [one for one in archive.namelist() if one.rpartition("/")[2] == mark and one.count("/") <= 1]
+    names = archive.namelist()
+    outside = [one for one in names if one.startswith("/") or ".." in re.split(r"[/\\]", one)]
+    if outside:
+        raise ForeignModelError(f"{path}: {outside[0]!r:.60} leads out of the package")
+    found = [one for one in names if one.rpartition("/")[2] == mark and one.count("/") <= 1]
     if len(found) != 1:
         raise ForeignModelError(f"{path}: has {len(found)} files {mark} at its top; is it a whole package?")
     return Package(path, archive, found[0].removesuffix(mark))

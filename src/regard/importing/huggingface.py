@@ -13,6 +13,7 @@ from regard.errors import ForeignModelError
 from regard.importing.folder import Folder, languages_of, origin
 from regard.importing.pickled import PickledTensors
 from regard.importing.weights import (
+    MAX_LAYERS,
     MAX_SPLIT,
     Attention,
     Linear,
@@ -20,6 +21,7 @@ from regard.importing.weights import (
     Side,
     Vocabulary,
     Which,
+    as_floats,
     check_shape,
     halves_to_turns,
     layer_weights,
@@ -29,6 +31,7 @@ from regard.options.model import LearnedPositions, SinusoidalPositions, Transfor
 from regard.runtime.equations import sinusoids
 from regard.text.tokenizer import TokenizerPair
 
+_SIDES: tuple[Side, Side] = ("encoder", "decoder")
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _ACTIVATIONS: dict[str, Literal["relu", "swish", "gelu"]] = {
     "relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu",
@@ -60,9 +63,12 @@ class _SafeTensors:
 
     def get(self, name: str) -> Floats:
         try:
-            return np.asarray(self._file.get_tensor(name)).astype(np.float32)
+            array = np.asarray(self._file.get_tensor(name))
         except Exception as error:  # bfloat16 is a TypeError, a damaged file another one
             raise ForeignModelError(f"{self._path}: {name} cannot be read ({error!s:.80})") from None
+        if array.dtype.kind != "f":
+            raise ForeignModelError(f"{self._path}: {name} has whole numbers ({array.dtype}) and should not")
+        return array.astype(np.float32, copy=False)
 
 
 def is_marian_folder(folder: Path) -> bool:
@@ -161,7 +167,8 @@ class _Layers:
         """Return a tensor of this shape."""
         if name not in self.tensors.names():
             raise ForeignModelError(f"{self.path}: has no {name}; is it a whole MarianMTModel?")
-        return check_shape(f"{self.path}: {name}", self.tensors.get(name), *shape)
+        what = f"{self.path}: {name}"
+        return as_floats(what, check_shape(what, self.tensors.get(name), *shape), copy=False)
 
     def linear(self, name: str, outputs: int, inputs: int) -> Linear:
         """Return a matrix and its bias."""
@@ -211,7 +218,9 @@ def _converted(
     for name in ("attention_heads", "ffn_dim"):
         if folder.size(f"encoder_{name}") != folder.size(f"decoder_{name}"):
             folder.refuse("config.json", f"encoder_{name} and decoder_{name} differ")
-    heads = folder.size("encoder_attention_heads")
+    heads, depths = folder.size("encoder_attention_heads"), [folder.size(f"{side}_layers") for side in _SIDES]
+    if max(depths) > MAX_LAYERS:
+        folder.refuse("config.json", f"encoder_layers, decoder_layers = {depths} is more than {MAX_LAYERS}")
     if size % 2 or size % heads:
         folder.refuse("config.json", f"d_model = {size} is odd, or no multiple of the {heads} heads")
     order_H = halves_to_turns(size)
@@ -221,15 +230,15 @@ def _converted(
         hidden_size=size,
         feed_forward_size=layers.inner,
         num_heads=heads,
-        num_encoder_layers=folder.size("encoder_layers"),
-        num_decoder_layers=folder.size("decoder_layers"),
+        num_encoder_layers=depths[0],
+        num_decoder_layers=depths[1],
         norm="post",
         positions=LearnedPositions(max_positions=len(positions[0])) if positions else SinusoidalPositions(),
         activation=_ACTIVATIONS[activation],
         biases=True,
         tie="none" if "W_o" in tables else "target" if "target.weight" in tables else "all",
     )
-    weights = {name: table.take(order_H, axis=1) for name, table in tables.items()}
+    weights = {name: tables.pop(name).take(order_H, axis=1) for name in [*tables]}
     if positions:
         weights["source_positions"], weights["target_positions"] = positions
     weights["b_o"] = target.biases(layers.get("final_logits_bias", 1, len(target.pieces))[0])

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import sentencepiece
 
 from regard.contract import Floats
@@ -21,6 +22,7 @@ from regard.importing.weights import MAX_SPLIT, Vocabulary
 from regard.modelfile import ModelFile
 from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.text.tokenizer import TokenizerPair
+from regard.vocabulary import BOS
 
 _Reader = Callable[
     [MarianFile, Vocabulary, Vocabulary], tuple[RecurrentOptions | TransformerOptions, dict[str, Floats]]
@@ -35,7 +37,7 @@ def find_marian(path: Path) -> Path | None:
     """Return the model that a path names: an `.npz` or `.bin`, or that of a folder; None if there is none."""
     if path.is_file():
         return path if path.suffix == ".npz" or is_marian_bin(path) else None
-    found = [one for one in sorted(path.glob("*.npz")) if ".optimizer." not in one.name]
+    found = [one for one in sorted(path.glob("*.npz")) if ".optimizer." not in one.name and one.is_file()]
     found = found or [one for one in sorted(path.glob("*.bin")) if is_marian_bin(one)]
     if len(found) > 1:
         raise ForeignModelError(f"{path}: has {len(found)} models; name one, such as {found[0]}")
@@ -61,6 +63,8 @@ def read_marian(path: Path) -> ModelFile:
         tokenizers.append(folder.tokenizer(spm, vocabulary, joint))
     languages = languages_of(str(path.resolve())) or (None, None)
     converted = ["ids in our order", *changes]
+    table = "target.weight" if "target.weight" in weights else "source.weight"
+    start_V = np.arange(len(weights[table])) == BOS  # stays a vector of zeros when the model is trained on
     return ModelFile(
         options=options,
         weights=weights,
@@ -70,6 +74,7 @@ def read_marian(path: Path) -> ModelFile:
         config={"imported": file.settings},
         card=origin(folder, path.name, "Marian", path.name, folder.licence(), converted),
         split_above=MAX_SPLIT,
+        frozen={table: start_V},
     )
 
 

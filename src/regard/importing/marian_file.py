@@ -1,7 +1,7 @@
 """What all models of Marian have: a file with the settings in it, embeddings and an output matrix."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,7 +12,8 @@ from regard.importing.marian_bin import MarianBin
 from regard.importing.npz import Npz
 from regard.importing.weights import Vocabulary
 
-_SETTINGS = "special:model.yml"
+SETTINGS = "special:model.yml"
+"""The array with the settings of a model."""
 NEMATUS = "decoder_c_tt"
 """An array that is only in files with the names of Nematus, which Marian uses for `amun` and `nematus`."""
 _NEEDED = {
@@ -25,6 +26,7 @@ _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)")
 _ESCAPED = dict(zip("0abtnvfreN_LP", "\0\a\b\t\n\v\f\r\x1b\x85\xa0\u2028\u2029", strict=True))
 
 Settings = dict[str, list[str]]
+Arrays = Iterator[tuple[str, Floats]]
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,9 @@ class MarianFile:
     @classmethod
     def of(cls, npz: Npz | MarianBin) -> "MarianFile":
         """Return a file with the settings that are in it; Nematus itself writes none."""
-        if _SETTINGS not in npz.names and NEMATUS in npz.names:
+        if SETTINGS not in npz.names and NEMATUS in npz.names:
             return cls(npz, _settings_of_nematus(npz))
-        text = npz.raw(_SETTINGS).tobytes().rstrip(b"\0").decode("utf-8", "replace")
+        text = npz.raw(SETTINGS).tobytes().rstrip(b"\0").decode("utf-8", "replace")
         return cls(npz, read_settings(text))
 
     def refuse_unless(self, needed: Mapping[str, Iterable[str]]) -> None:

@@ -5,13 +5,14 @@ sign. The bias of the candidate of the second cell stands inside the reset. Its 
 variance where ours add 1e-5; what enters them is made 100 times as large, which comes to the same.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from regard.contract import Floats
-from regard.importing.marian_file import NEMATUS, MarianFile
+from regard.contract import Floats, Ids
+from regard.errors import ConfigError
+from regard.importing.marian_file import NEMATUS, Arrays, MarianFile
 from regard.importing.weights import Vocabulary
 from regard.options.model import RecurrentOptions, StepAttendStep
 
@@ -25,6 +26,8 @@ _NEEDED = {
     "dec-cell-base-depth": ("2",),
     "skip": ("false",),
 }
+OUTPUT = "decoder_ff_logit_l2"
+"""The output layer."""
 _INPUTS = ("V_o", "U_o", "C_o")  # the last word, the state and the context, in the order of their numbers
 _SCALE = 100.0
 
@@ -42,7 +45,7 @@ def read_recurrent(
     normed = file.word("layer-normalization", "false") == "true"
     if normed and "gru-nematus" in (file.word("enc-cell", ""), file.word("dec-cell", "")):
         file.npz.refuse("layer-normalization of gru-nematus is not supported; only that of gru is")
-    tables = file.tables(source, target, embedding, "decoder_ff_logit_l2")
+    tables = file.tables(source, target, embedding, OUTPUT)
     options = RecurrentOptions(
         cell="gru-after",
         embedding_size=embedding,
@@ -53,7 +56,7 @@ def read_recurrent(
         layer_norm=normed,
         tie=file.tie(tables),
     )
-    b_o = target.biases(file.bias("decoder_ff_logit_l2_b", len(target.pieces)))
+    b_o = target.biases(file.bias(f"{OUTPUT}_b", len(target.pieces)))
     return options, tables | {"b_o": b_o} | dict(_weights(file, options))
 
 
@@ -97,8 +100,7 @@ def _cell(
 ) -> Iterator[tuple[str, Floats]]:
     """Yield the weights of a cell; the bias of its candidate may stand inside the reset."""
     size, normed = options.hidden_size, options.layer_norm
-    order = np.r_[size : 2 * size, :size, 2 * size : 3 * size]  # [r, z, candidate] to ours
-    sign = np.repeat(np.array([-1, 1, 1], np.float32), size)
+    order, sign = _order(size), _sign(size)
     for part, kind, width in (("W", "W", inputs), ("U", "U.0", size)):
         gates = _turned(file, f"{theirs}_{part}", width, 2 * size, normed)
         matrix = np.concatenate([gates, _turned(file, f"{theirs}_{part}x", width, size, normed)])[order]
@@ -113,6 +115,17 @@ def _cell(
     gains = [file.row(f"{theirs}_gamma{number}", 3 * size)[order] * sign for number in (1, 2)]
     yield from _norm(f"{ours}.norms.0", gains[0], b)
     yield from _norm(f"{ours}.norms.1", gains[1], np.concatenate([np.zeros(2 * size, np.float32), b_U]))
+
+
+def _order(size: int) -> Ids:
+    """Return the order that turns their gates [r, z, candidate] into ours [z, r, candidate], and back."""
+    order: Ids = np.r_[size : 2 * size, :size, 2 * size : 3 * size]
+    return order
+
+
+def _sign(size: int) -> Floats:
+    """Return -1 for our z, and 1 for the others."""
+    return np.repeat(np.array([-1, 1, 1], np.float32), size)
 
 
 def _turned(file: MarianFile, name: str, inputs: int, outputs: int, normed: bool) -> Floats:
@@ -144,3 +157,70 @@ def _names_of_nematus() -> Iterator[tuple[str, str]]:
         yield f"decoder_ff_logit_l2_{part}", f"ff_logit_{part}"
     for part in ("W", "b", "gamma"):
         yield f"decoder_ff_state_{part}", f"ff_state_{part}"
+
+
+def recurrent_arrays(options: RecurrentOptions, weights: Mapping[str, Floats]) -> Arrays:
+    """Yield all arrays but embeddings and output with the names of `s2s`: an import undone."""
+    normed, name = options.layer_norm, "decoder.attention.scorer"
+    yield from _cell_arrays("encoder_bi", "encoder.layers.0.rightward", options, weights)
+    yield from _cell_arrays("encoder_bi_r", "encoder.layers.0.leftward", options, weights)
+    yield from _cell_arrays("decoder_cell1", "decoder.cells.0", options, weights)
+    yield from _cell_arrays("decoder_cell2", "decoder.second", options, weights, inside=True)
+    yield "decoder_ff_state_W", _returned(weights["decoder.W_s.0"], normed)
+    yield "decoder_W_comb_att", _returned(weights[f"{name}.W_a"], normed)
+    yield "decoder_Wc_att", _returned(weights[f"{name}.U_a"], normed)
+    yield "decoder_U_att", weights[f"{name}.v_a"][:, None]
+    if normed:
+        yield "decoder_ff_state_gamma", weights["decoder.norms_of_start.0.weight"][None]
+        yield "decoder_ff_state_b", weights["decoder.norms_of_start.0.bias"][None]
+        yield "decoder_att_gamma1", weights[f"{name}.norm_of_keys.weight"][None]
+        yield "decoder_att_gamma2", weights[f"{name}.norm_of_query.weight"][None]
+        keys, query = (weights[f"{name}.norm_of_{one}.bias"] for one in ("keys", "query"))
+        yield "decoder_b_att", (keys + query)[None]
+    else:
+        yield "decoder_ff_state_b", weights["decoder.b_s.0"][None]
+        yield "decoder_b_att", weights[f"{name}.b_a"][None]
+    for number, ours in enumerate(_INPUTS):
+        theirs = "decoder_ff_logit_l1"
+        yield f"{theirs}_W{number}", _returned(weights[f"readout.{ours}"], normed)
+        if normed:
+            yield f"{theirs}_gamma{number}", weights[f"readout.norms.{ours}.weight"][None]
+            yield f"{theirs}_b{number}", weights[f"readout.norms.{ours}.bias"][None]
+        else:
+            b_m = weights["readout.b_m"][None]
+            yield f"{theirs}_b{number}", np.zeros_like(b_m) if number else b_m
+
+
+def _cell_arrays(
+    theirs: str, ours: str, options: RecurrentOptions, weights: Mapping[str, Floats], inside: bool = False
+) -> Arrays:
+    """Yield the arrays of a cell; the bias of its candidate may stand inside the reset."""
+    size, normed = options.hidden_size, options.layer_norm
+    order, sign = _order(size), _sign(size)
+    for part, kind in (("W", "W"), ("U", "U.0")):
+        matrix = weights[f"{ours}.{kind}"]
+        gates_3H = _returned((matrix if normed else matrix * sign[:, None])[order], normed)
+        yield f"{theirs}_{part}", gates_3H[:, : 2 * size]
+        yield f"{theirs}_{part}x", gates_3H[:, 2 * size :]
+    if normed:
+        both = [weights[f"{ours}.norms.{number}.bias"] for number in (0, 1)]
+    else:
+        both = [weights[f"{ours}.b"], np.pad(weights[f"{ours}.b_U"], (2 * size, 0))]
+    b, b_U = ((one * sign)[order] for one in both)
+    here, elsewhere = (b_U, b) if inside else (b, b_U)
+    if elsewhere[2 * size :].any():
+        raise ConfigError(
+            "a GRU of Marian has one bias in its candidate, and this one has two, because it was trained on"
+        )
+    yield f"{theirs}_b", (b + b_U)[None, : 2 * size]
+    yield f"{theirs}_bx", here[None, 2 * size :]
+    if normed:
+        for number in (1, 2):
+            gain = weights[f"{ours}.norms.{number - 1}.weight"]
+            yield f"{theirs}_gamma{number}", (gain * sign)[order][None]
+
+
+def _returned(W: Floats, normed: bool) -> Floats:
+    """Return a matrix as they have it; the quotient times the scale is the same number again."""
+    turned: Floats = W.T / np.float32(_SCALE) if normed else W.T
+    return turned

@@ -1,27 +1,34 @@
 """A Transformer of Marian: its positions are not quite those of the paper."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from regard.contract import Floats
-from regard.importing.marian_file import MarianFile
+from regard.contract import Floats, Ids
+from regard.importing.marian_file import Arrays, MarianFile
 from regard.importing.weights import (
+    MAX_LAYERS,
     Attention,
     Linear,
     Norm,
     Side,
     Vocabulary,
     Which,
+    halves_to_turns,
     layer_weights,
     other_sinusoids,
 )
 from regard.options.model import LearnedPositions, TransformerOptions
 
+OUTPUT = "decoder_ff_logit_out"
+"""The output layer."""
 _NUM_POSITIONS = 1024
-_ACTIVATIONS: dict[str, Any] = {"relu": "relu", "swish": "swish"}  # its gelu is another function
-_NORMS: dict[tuple[str, ...], Literal["pre", "post"]] = {("", "dan", ""): "post", ("n", "da", "n"): "pre"}
+ACTIVATIONS: dict[str, Any] = {"relu": "relu", "swish": "swish"}
+"""Ours by their name. Their gelu is another function."""
+NORMS: dict[tuple[str, ...], Literal["pre", "post"]] = {("", "dan", ""): "post", ("n", "da", "n"): "pre"}
+"""Ours by what they do before and after each sub-layer and after the last."""
 _NEEDED: dict[str, tuple[str, ...]] = {
     "transformer-decoder-autoreg": ("self-attention", "rnn"),
     "transformer-rnn-projection": ("false",),
@@ -48,22 +55,22 @@ def read_transformer(
     if file.word("transformer-decoder-dim-ffn", "0") not in ("0", str(inner)):
         npz.refuse("transformer-decoder-dim-ffn differs from transformer-dim-ffn")
     heads, *depths = (file.whole(key)[0] for key in ("transformer-heads", "enc-depth", "dec-depth"))
-    if size % 2 or size < 4 or heads < 1 or size % heads or not all(0 < one <= 1000 for one in depths):
+    if size % 2 or size < 4 or heads < 1 or size % heads or not all(0 < one <= MAX_LAYERS for one in depths):
         npz.refuse(f"dim-emb = {size}, transformer-heads = {heads}, depths {depths} are not possible")
     recurs = file.word("transformer-decoder-autoreg", "self-attention") == "rnn"
     if recurs:
         file.refuse_unless({"dec-cell": ("ssru",), "layer-normalization": ("false",)})
     activation = file.word("transformer-ffn-activation", "swish")
-    if activation not in _ACTIVATIONS:
-        npz.refuse(f"transformer-ffn-activation = {activation!r:.40} is none of {', '.join(_ACTIVATIONS)}")
+    if activation not in ACTIVATIONS:
+        npz.refuse(f"transformer-ffn-activation = {activation!r:.40} is none of {', '.join(ACTIVATIONS)}")
     norms = tuple(
         file.word(f"transformer-{key}", "") for key in ("preprocess", "postprocess", "postprocess-top")
     )
-    if norms not in _NORMS:
+    if norms not in NORMS:
         npz.refuse(
             f"transformer-preprocess, -postprocess and -postprocess-top = {norms!r:.60} are not supported"
         )
-    tables = file.tables(source, target, size, "decoder_ff_logit_out")
+    tables = file.tables(source, target, size, OUTPUT)
     options = TransformerOptions(
         hidden_size=size,
         feed_forward_size=inner,
@@ -71,15 +78,15 @@ def read_transformer(
         num_encoder_layers=depths[0],
         num_decoder_layers=depths[1],
         decoder_self="ssru" if recurs else "attention",
-        norm=_NORMS[norms],
+        norm=NORMS[norms],
         positions=LearnedPositions(max_positions=_NUM_POSITIONS),
-        activation=_ACTIVATIONS[activation],
+        activation=ACTIVATIONS[activation],
         biases=True,
         tie=file.tie(tables),
     )
     positions = other_sinusoids(0, _NUM_POSITIONS, size)
     weights = tables | {"source_positions": positions, "target_positions": positions.copy()}
-    weights["b_o"] = target.biases(file.bias("decoder_ff_logit_out_b", len(target.pieces)))
+    weights["b_o"] = target.biases(file.bias(f"{OUTPUT}_b", len(target.pieces)))
     layers = _Layers(file, size, inner, recurs)
     if recurs:
         for layer in range(depths[1]):
@@ -122,11 +129,9 @@ class _Layers:
 
     def norm(self, side: Side, layer: int, which: Literal["own", "cross", "feed_forward"]) -> Norm:
         """Return a layer norm, before or after a sub-layer."""
-        theirs = {"own": "self_Wo", "cross": "context_Wo", "feed_forward": "ffn_ffn"}[which]
-        end = "" if self.file.word("transformer-preprocess", "") == "" else "_pre"
-        if which == "own" and side == "decoder" and self.recurs:
-            theirs = "rnn" if end else "rnn_ffn"
-        return self._norm(f"{self.layer(side, layer)}_{theirs}", end)
+        is_pre = self.file.word("transformer-preprocess", "") != ""
+        theirs = _name_of_norm(which, is_pre, self.recurs and side == "decoder")
+        return self._norm(f"{self.layer(side, layer)}_{theirs}", "_pre" * is_pre)
 
     def last_norm(self, side: Side) -> Norm:
         """Return the layer norm after the last layer."""
@@ -135,3 +140,82 @@ class _Layers:
     def _norm(self, name: str, end: str) -> Norm:
         found = (self.file.floats(f"{name}_ln_{part}{end}", 1, self.size)[0] for part in ("scale", "bias"))
         return Norm(*found)
+
+
+def _name_of_norm(which: Literal["own", "cross", "feed_forward"], is_pre: bool, recurs: bool) -> str:
+    """Return their name of the layer norm of a sub-layer, which may be an SSRU."""
+    if which == "own" and recurs:
+        return "rnn" if is_pre else "rnn_ffn"
+    return {"own": "self_Wo", "cross": "context_Wo", "feed_forward": "ffn_ffn"}[which]
+
+
+def transformer_arrays(options: TransformerOptions, weights: Mapping[str, Floats]) -> Arrays:
+    """Yield the arrays of all layers with Marian's names: an import undone.
+
+    Marian has all sines of a position before all cosines.
+    """
+    writer = _Writer.of(options, weights)
+    sides = (("encoder", options.num_encoder_layers), ("decoder", options.num_decoder_layers))
+    for side, depth in sides:
+        for layer in range(depth):
+            yield from writer.layer(f"{side}.{layer}", f"{side}_l{layer + 1}")
+        if writer.is_pre:
+            yield from writer.norm(f"{side}_norm", f"{side}_top", "")
+
+
+def order_of_hidden(options: TransformerOptions) -> Ids:
+    """Return where each number of their hidden vector is in ours."""
+    size = options.hidden_size
+    return np.arange(size) if options.positions.kind == "learned" else np.argsort(halves_to_turns(size))
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Weights of ours as arrays of theirs."""
+
+    weights: Mapping[str, Floats]
+    order_H: Ids
+    is_pre: bool
+
+    @classmethod
+    def of(cls, options: TransformerOptions, weights: Mapping[str, Floats]) -> "_Writer":
+        return cls(weights, order_of_hidden(options), options.norm == "pre")
+
+    def layer(self, ours: str, theirs: str) -> Arrays:
+        """Yield a layer."""
+        recurs = f"{ours}.own.W_CF" in self.weights
+        if recurs:
+            new, forget = np.split(self.weights[f"{ours}.own.W_CF"], 2)
+            yield f"{theirs}_rnn_W", new[np.ix_(self.order_H, self.order_H)].T
+            yield f"{theirs}_rnn_Wf", forget[np.ix_(self.order_H, self.order_H)].T
+            yield f"{theirs}_rnn_bf", self.weights[f"{ours}.own.b_F"][None, self.order_H]
+        else:
+            yield from self.attention(f"{ours}.own", f"{theirs}_self", ("W_QKV",))
+        parts: list[Literal["own", "cross", "feed_forward"]] = ["own", "feed_forward"]
+        if f"{ours}.cross.W_Q" in self.weights:
+            yield from self.attention(f"{ours}.cross", f"{theirs}_context", ("W_Q", "W_KV"))
+            parts.append("cross")
+        inner, outer = (self.weights[f"{ours}.feed_forward.{name}"] for name in ("W_1", "W_2"))
+        yield f"{theirs}_ffn_W1", inner[:, self.order_H].T
+        yield f"{theirs}_ffn_b1", self.weights[f"{ours}.feed_forward.b_1"][None]
+        yield f"{theirs}_ffn_W2", outer[self.order_H].T
+        yield f"{theirs}_ffn_b2", self.weights[f"{ours}.feed_forward.b_2"][None, self.order_H]
+        for part in parts:
+            name = f"{theirs}_{_name_of_norm(part, self.is_pre, recurs)}"
+            yield from self.norm(f"{ours}.{part}_sum.norm", name, "_pre" * self.is_pre)
+
+    def attention(self, ours: str, theirs: str, matrices: tuple[str, ...]) -> Arrays:
+        """Yield an attention; keys and values have no biases, as they are part of others."""
+        whole = np.concatenate([self.weights[f"{ours}.{name}"] for name in matrices])
+        none_H = np.zeros(len(self.order_H), np.float32)
+        biases = {"q": self.weights.get(f"{ours}.b_Q", none_H)}
+        for letter, matrix in zip("qkv", np.split(whole, 3), strict=True):
+            yield f"{theirs}_W{letter}", matrix[:, self.order_H].T
+            yield f"{theirs}_b{letter}", biases.get(letter, none_H)[None]
+        yield f"{theirs}_Wo", self.weights[f"{ours}.W_O"][self.order_H].T
+        yield f"{theirs}_bo", self.weights.get(f"{ours}.b_O", none_H)[None, self.order_H]
+
+    def norm(self, ours: str, theirs: str, end: str) -> Arrays:
+        """Yield a layer norm."""
+        for part, name in (("scale", "weight"), ("bias", "bias")):
+            yield f"{theirs}_ln_{part}{end}", self.weights[f"{ours}.{name}"][None, self.order_H]

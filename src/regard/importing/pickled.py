@@ -98,6 +98,10 @@ _SIZES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 _IGNORED = {"PROTO", "FRAME"}
 
 
+class _UnknownError(Exception):
+    """The pickle does what no state dict needs."""
+
+
 class _Machine:
     """A stack machine for the opcodes of a state dict."""
 
@@ -138,21 +142,21 @@ class _Machine:
             self._tuple(self.marks.pop())
         elif name == "GLOBAL":
             if argument not in _KNOWN and argument not in _STORAGES:
-                raise ForeignModelError(f"it wants to use {argument.replace(' ', '.')!r:.80}")
+                raise _UnknownError(f"it wants to use {argument.replace(' ', '.')!r:.80}")
             stack.append(_Global(argument))
         elif name == "BINPERSID":
             stack.append(_storage(stack.pop()))
         elif name == "REDUCE":
             arguments, called = stack.pop(), stack.pop()
             if not isinstance(called, _Global) or called.name not in _KNOWN or type(arguments) is not tuple:
-                raise ForeignModelError("it calls what is no function")
+                raise _UnknownError("it calls what is no function")
             stack.append(_KNOWN[called.name](*arguments))
         elif name in ("SETITEM", "SETITEMS", "APPEND", "APPENDS"):
             self._fill(name)
         elif name == "BUILD":  # attributes, such as the versions of modules: not needed
             stack.pop()
         else:
-            raise ForeignModelError(f"it has the opcode {name}")
+            raise _UnknownError(f"it has the opcode {name}")
 
     def _tuple(self, first: int) -> None:
         if first < 0:
@@ -196,8 +200,10 @@ class PickledTensors:
             if orders in self._archive.namelist() and self._read(orders, 16) != b"little":
                 self._refuse("its numbers are big-endian")
             found = _Machine().run(self._read(name, _MAX_PICKLE_BYTES))
-        except ForeignModelError as error:
+        except _UnknownError as error:
             self._refuse(str(error))
+        except ForeignModelError:
+            raise
         except OSError as error:
             raise ForeignModelError(f"{path}: cannot be read ({error.strerror or error})") from None
         except Exception as error:  # damaged bytes meet the zip, the pickle and our own checks everywhere

@@ -12,7 +12,7 @@ import regard
 from regard.contract import Batch, Ragged, make_batch
 from regard.corpus.language_codes import is_language
 from regard.engines import NUMPY
-from regard.errors import ForeignModelError
+from regard.errors import ForeignModelError, TokenizerError
 from regard.importing.ctranslate2 import MODEL, PACKAGE, read_argos_package, read_ctranslate2_folder
 from regard.importing.huggingface import is_marian_folder, read_marian_folder
 from regard.importing.marian import find_marian, read_marian
@@ -62,7 +62,10 @@ def import_model(
     if name is not None:
         model = _named(model, name)
     if to is not None:
-        model = model.aimed_at(to)
+        try:
+            model = model.aimed_at(to)
+        except TokenizerError as error:
+            raise ForeignModelError(f"{path}: {error}") from None
     if languages is not None:
         model = replace(model, source_language=languages[0], target_language=languages[1])
     on_progress("choosing the head that aligns", 1, 3)

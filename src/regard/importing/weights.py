@@ -21,6 +21,9 @@ _BYTES = {RESERVED[id]: id for id in range(FIRST_BYTE, NUM_RESERVED)}
 MAX_SPLIT = 256
 """The most tokens of a source before it is split: models are trained on sentences."""
 
+MAX_LAYERS = 1000
+"""The most layers of an encoder or decoder."""
+
 NEVER = -100.0
 """The logit of an id that the other program does not have, below the least of its biases: a probability of 0
 in 32 bits."""
@@ -199,10 +202,10 @@ def check_shape(what: str, array: Floats, *shape: int) -> Floats:
     return array
 
 
-def as_floats(what: str, array: NDArray[Any]) -> Floats:
-    """Return numbers of any type as 32-bit ones, a copy, if all of them are finite."""
+def as_floats(what: str, array: NDArray[Any], copy: bool = True) -> Floats:
+    """Return numbers of any type as 32-bit ones, if all of them are finite."""
     with np.errstate(all="ignore"):
-        numbers = array.astype(np.float32)
+        numbers = array.astype(np.float32, copy=copy)
     if not np.isfinite(numbers).all():
         raise ForeignModelError(f"{what} has values that are not finite; it may be damaged")
     return numbers

@@ -99,6 +99,38 @@ def compare_with_transformers(
     return Parity(len(cleaned), num_identical, largest, num_ties)
 
 
+def compare_with_marian(model: ModelFile, decoder: Path, sentences: Sequence[str]) -> Parity | None:
+    """Translate sentences by a model and by a folder of Marian, which `decoder` describes.
+
+    None if pymarian is not installed. Translations that we cut at our limit are compared up to there.
+    """
+    if importlib.util.find_spec("pymarian") is None:
+        return None
+    import pymarian
+
+    tokenizers = model.tokenizers
+    cleaned = [tokenizers.clean_source(one) for one in sentences]
+    sources, found = tokenizers.source.encode_batch(cleaned), _greedily(model, cleaned)
+    factor = max((_limit(len(ids) + 1) // len(ids) + 1 for ids in sources if len(ids)), default=1)
+    translator = pymarian.Translator(
+        config=str(decoder), beam_size=1, normalize=0, n_best=True, word_scores=True, allow_unk=True,
+        max_length_factor=factor, cpu_threads=1, quiet=True,
+    )  # fmt: skip
+    lines = [" ".join(tokenizers.source.pieces[id] for id in ids.tolist()) for ids in sources]
+    num_identical, num_ties, largest = 0, 0, 0.0
+    for line, ours in zip(translator.translate(lines), found, strict=True):
+        text, scores = line.partition(" ||| ")[2].rsplit(" ||| ", 3)[:2]
+        best, words = ours.hypotheses[0], text.split()
+        said = [tokenizers.target.pieces[id] for id in best.ids]
+        if (words if best.complete else words[: len(said)]) == said:
+            log_probs = map(float, scores.split()[1:][: len(said) + best.complete])
+            num_identical += 1
+            largest = max(largest, abs(sum(log_probs) - best.log_prob))
+        else:
+            num_ties += ours.in_doubt
+    return Parity(len(sources), num_identical, largest, num_ties)
+
+
 def _limit(num_source: int) -> int:
     """Return the most tokens that a translation may have."""
     return int(_GREEDY.max_ratio * num_source) + _GREEDY.extra_tokens
