@@ -13,6 +13,7 @@ from regard.runtime.equations import (
     PREPARE,
     SCORES,
     Weights,
+    by_column,
     gaussian,
     linear,
     maxout,
@@ -113,6 +114,10 @@ class RecurrentEngine:
         self.attention = None if options.attention.kind == "none" else options.attention
         self.cell = CELLS[options.cell]
         self.resets_late = options.cell == "gru" and "decoder.V" in weights
+        self.E = weights["target.weight"] if "target.weight" in weights else weights["source.weight"]
+        self.words_VQ = weights.get("W_o", self.E)
+        self.W_o = np.asfortranarray(self.words_VQ)
+        weights = by_column(weights)
         self.encoder = [self._directions(weights, layer) for layer in range(options.num_layers)]
         self.decoder = under("decoder.", weights)
         self.cells = [under(f"decoder.cells.{layer}.", weights) for layer in range(options.num_layers)]
@@ -121,9 +126,6 @@ class RecurrentEngine:
         self.place = under("decoder.attention.place.", weights)
         self.readout = under("readout.", weights)
         self.source = under("source.", weights)
-        self.E = weights["target.weight"] if "target.weight" in weights else weights["source.weight"]
-        self.words_VQ = weights.get("W_o", self.E)
-        self.W_o = np.asfortranarray(self.words_VQ)  # so W_o x takes a tenth less time
         self.b_o = weights["b_o"]
 
     def _directions(self, weights: Weights, layer: int) -> dict[str, Weights]:
