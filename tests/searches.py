@@ -32,7 +32,7 @@ def read(sources):
 def task_of(batch, max_tokens, prefixes=None, no_repeat_ngram=None):
     """What to search: these sentences, each up to so many tokens."""
     limit_B = np.broadcast_to(np.asarray(max_tokens, np.int64), len(batch.source_BS))
-    return Task(batch, limit_B, USUAL_READING.look, usual_rules(prefixes, no_repeat_ngram))
+    return Task(batch, limit_B, USUAL_READING.looks, usual_rules(prefixes, no_repeat_ngram))
 
 
 def forced(engine, source, ids):

@@ -61,6 +61,19 @@ def one_step(kind, gates, state, **weights):
     return by_numpy[0]
 
 
+def test_few_rows_and_many_are_multiplied_alike():
+    random = np.random.default_rng(1)
+    x, W, b = (random.integers(-9, 9, shape).astype(np.float32) for shape in ((8, 5), (3, 5), (3,)))
+    stored = equations.by_column({"W": W, "source.weight": W})
+    assert stored["W"].flags.f_contiguous and stored["source.weight"] is W
+    for num_rows in range(9):
+        expected = [[sum(W[i] * one) + b[i] for i in range(3)] for one in x[:num_rows]]
+        for weight in (W, stored["W"]):
+            np.testing.assert_array_equal(
+                equations.linear(x[:num_rows], weight, b), np.reshape(expected, (-1, 3))
+            )
+
+
 def test_a_plain_cell():
     state = one_step("rnn", [1.0, -1.0], [0.5, 2.0], W=IDENTITY, b=[0, 0], U_0=SWAP)
     np.testing.assert_allclose(state, [tanh(1 + 2), tanh(-1 + 0.5)])

@@ -11,8 +11,10 @@ import time
 
 import numpy as np
 import pytest
+import threadpoolctl
 
 import regard
+from regard import doctor
 from regard.cli import run
 from regard.cli.progress import progress
 from regard.corpus.inspect import inspect
@@ -391,11 +393,27 @@ def test_the_doctor_reports_this_machine():
         assert findings["float32"]["value"] == "works"
 
 
+AVX512 = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl", "avx2"}
+
+
+@pytest.mark.parametrize(
+    ("kernels", "flags", "is_advised"),
+    [("Haswell", AVX512, True), ("Haswell", {"avx2"}, False), ("SkylakeX", AVX512, False)],
+)
+def test_the_doctor_says_when_the_matrix_library_leaves_avx512_unused(
+    monkeypatch, kernels, flags, is_advised
+):
+    library = {"user_api": "blas", "internal_api": "openblas", "version": "0.3.31", "architecture": kernels}
+    monkeypatch.setattr(threadpoolctl, "threadpool_info", lambda: [library])
+    monkeypatch.setattr(doctor, "_processor_flags", lambda: flags)
+    found = doctor._matrix_library()
+    assert found.value.startswith(f"openblas 0.3.31, made for {kernels}")
+    assert ("OPENBLAS_CORETYPE=SkylakeX" in found.value) == is_advised == (found.fine is None)
+
+
 @pytest.mark.slow
 def test_the_doctor_survives_a_precision_that_kills_the_process(monkeypatch):
     pytest.importorskip("torch", reason="precisions are probed with torch")
-    from regard import doctor
-
     monkeypatch.setitem(doctor._PROBES, "bfloat16", "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
     results = doctor.probe_precisions()
     assert results["float32"] == "works"

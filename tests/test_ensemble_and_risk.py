@@ -42,7 +42,7 @@ def targeted(seed, rows):
 def test_two_models_say_the_mean_of_their_probabilities_by_hand():
     one = Chain({(BOS, 3): 0.9, (BOS, 4): 0.1, (3, EOS): 1.0, (4, EOS): 1.0})
     two = Chain({(BOS, 3): 0.2, (BOS, 4): 0.8, (3, EOS): 0.5, (3, 4): 0.5, (4, EOS): 1.0})
-    (found,) = beam(Ensemble([one, two]), task_of(read([np.array([3])]), 9), BeamOptions(beam_size=3))
+    (found,) = beam(Ensemble([one, two]), task_of(read([np.array([3])]), 9), BeamOptions(beam_size=3), 3)
     assert {best.ids: float(np.exp(best.log_prob)) for best in found.hypotheses} == pytest.approx(
         {(3,): 0.55 * 0.75, (4,): 0.45, (3, 4): 0.55 * 0.25}
     )
@@ -77,7 +77,7 @@ def test_rows_of_an_ensemble_follow_a_selection(options):
 def test_a_model_with_itself_translates_as_it_does_alone(options):
     engine = random_engine(options, FEW_IDS, FEW_IDS, 3)
     task = task_of(read(sources_of(3, 6)), 8)
-    for search in (greedy, lambda *given: beam(*given, BeamOptions(beam_size=4))):
+    for search in (greedy, lambda *given: beam(*given, BeamOptions(beam_size=4), 4)):
         twice, once = search(Ensemble([engine, engine]), task), search(engine, task)
         for one, right in zip(twice, once, strict=True):
             assert [best.ids for best in one.hypotheses] == [best.ids for best in right.hypotheses]

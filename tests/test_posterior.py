@@ -12,12 +12,17 @@ from regard.alignment.reading import AFTERWARDS
 from regard.contract import Ragged, force_by_steps, make_batch
 from regard.errors import ModelFileError
 from regard.modelfile import load_model, save_model
+from regard.options.search import BeamOptions
 from regard.runtime.build import build_engine
 from regard.runtime.equations import linear, maxout, normed
 from regard.runtime.recurrent import tells_posterior
+from regard.search.beam import beam
+from regard.search.task import Task
+from regard.search.walk import greedy
 from regard.training.reading import rank_readings
 from regard.vocabulary import EOS
 
+GREEDY = BeamOptions(beam_size=1)
 BATCH = random_batch(seed=3, rows=5, longest=7)
 
 
@@ -109,6 +114,22 @@ def test_it_changes_no_number_and_is_the_same_alone_and_in_a_batch(name):
         num_steps, num_tokens = single.shape
         np.testing.assert_allclose(whole.origin_BTS[row, :num_steps, :num_tokens], single, atol=1e-5)
         np.testing.assert_allclose(single.sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", AFTER)
+@pytest.mark.parametrize("search", [GREEDY, BeamOptions(beam_size=3, coverage_penalty=0.3)], ids=str)
+def test_a_search_tells_of_its_translations_what_a_forced_pass_tells(name, search):
+    _, telling = engines(name)
+    sources = BATCH.source_BS
+    task = Task(BATCH, np.full(len(sources), 9), AFTERWARDS.looks)
+    found = greedy(telling, task) if search is GREEDY else beam(telling, task, search, 3)
+    for row, one in enumerate(found):
+        for said in one.hypotheses:
+            target = Ragged.of([np.array(said.ids)])
+            source = Ragged.of([sources[row][sources[row] >= EOS][:-1]])
+            origin_TS = telling.force(make_batch(source, target, np.arange(1))).origin_BTS[0]
+            num_said = len(said.attention_TS)
+            np.testing.assert_allclose(said.attention_TS, origin_TS[:num_said], atol=1e-5)
 
 
 def test_a_model_file_keeps_the_reading_and_refuses_one_that_its_design_has_not(tmp_path):

@@ -227,18 +227,23 @@ class State(Protocol):
 AnyState = TypeVar("AnyState", bound=State)
 
 
+Looks = Callable[[Ids], Floats]
+"""Returns for some rows of a step, given by number, a weight for each source token (R, S)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step(Generic[AnyState]):
     """What one step gives: the scores of every next word, where the decoder looked, and the state after it.
 
     A recurrent model looks once a step (L = N = 1); one without attention never (L = 0). An engine that is
-    asked for it also tells where the ids that were read came from, now that they are known.
+    asked for it also tells where the ids that were read came from, now that they are known. That takes time,
+    so it is computed for the rows that somebody wants to know it of.
     """
 
     logits_RV: Floats
     attention_RLNS: Floats
     state: AnyState
-    origin_RS: Floats | None = None
+    origins: Looks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,8 +285,8 @@ def force_by_steps(engine: Engine[AnyState], batch: Batch, probe: Probe = unseen
         state = step.state
         logits.append(step.logits_RV)
         attention.append(step.attention_RLNS)
-        if step.origin_RS is not None:
-            origin.append(step.origin_RS)
+        if step.origins is not None:
+            origin.append(step.origins(np.arange(len(ids_B))))
     origin_BTS = np.stack(origin, axis=1) if origin else None
     return Forced(np.stack(logits, axis=1), np.stack(attention, axis=1), origin_BTS)
 

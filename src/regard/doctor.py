@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+import threadpoolctl  # type: ignore[import-untyped]
+
 from regard import engines
 from regard.errors import how_to_install
 from regard.parallel import num_cores
@@ -32,6 +34,9 @@ _INSTRUCTION_SETS = (
     "amx_bf16",
     "amx_int8",
 )
+
+_AVX512 = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}  # what OpenBLAS's SkylakeX needs
+_WITHOUT_AVX512 = ("Haswell", "Zen")
 
 # A small matrix product in each precision: enough for the library to choose its kernel.
 _PROBES = {
@@ -72,6 +77,7 @@ def examine() -> list[Finding]:
         ),
         Finding("memory", _memory()),
         Finding("instruction sets", _instruction_sets()),
+        _matrix_library(),
         *_fast_findings(),
         *_torch_findings(),
         _korean_font(),
@@ -108,15 +114,35 @@ def _memory() -> str:
     return f"{total / 2**30:.1f} GiB"
 
 
-def _instruction_sets() -> str:
+def _processor_flags() -> set[str]:
     try:
-        flags = set(Path("/proc/cpuinfo").read_text().split())
+        return set(Path("/proc/cpuinfo").read_text().split())
     except OSError:
+        return set()
+
+
+def _instruction_sets() -> str:
+    flags = _processor_flags()
+    if not flags:
         return f"unknown on {platform.system()}"
     return (
         " ".join(name for name in _INSTRUCTION_SETS if name in flags)
         or f"none of {' '.join(_INSTRUCTION_SETS)}"
     )
+
+
+def _matrix_library() -> Finding:
+    """Tell what NumPy multiplies with: OpenBLAS takes some newer processors for ones without AVX-512."""
+    import numpy  # noqa: F401  # its library is the one to look at
+
+    found = [one for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas"]
+    if not found:
+        return Finding("matrix library", "unknown", fine=None)
+    name, kernels = found[0]["internal_api"], found[0].get("architecture", "an unknown processor")
+    value = f"{name} {found[0]['version']}, made for {kernels}"
+    if name != "openblas" or kernels not in _WITHOUT_AVX512 or not _processor_flags() >= _AVX512:
+        return Finding("matrix library", value)
+    return Finding("matrix library", f"{value}; faster here: export OPENBLAS_CORETYPE=SkylakeX", fine=None)
 
 
 def probe_precisions() -> dict[str, str]:

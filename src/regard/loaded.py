@@ -1,6 +1,7 @@
 """A model ready for use, opened once and shared by translating, tracing, aligning, evaluating and serving."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ class Loaded:
             least_score=least_score,
         )
 
-    @property
+    @cached_property
     def translates(self) -> bool:
         """Whether a target is to say all that its source says, unlike a summary or a caption."""
         return self.feature_size is None and not one_language(self.source_language, self.target_language)

@@ -1,10 +1,11 @@
 """Which attention of a model is read as its word alignment."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from regard.contract import Floats
+from regard.contract import Floats, Looks, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,13 @@ class Reading:
         heads_RNS = attention_RLNS[:, layer]
         look_RS: Floats = heads_RNS.mean(axis=1) if self.head is None else heads_RNS[:, self.head]
         return look_RS
+
+    def looks(self, step: Step[Any]) -> Looks:
+        """Return what gives the chosen weights of some rows of a step."""
+        if self.posterior:
+            assert step.origins is not None
+            return step.origins
+        return self.look(step.attention_RLNS).__getitem__
 
     def align(self, looks_TS: Floats) -> Floats:
         """Return for each piece said where it came from, given where each step looked.

@@ -20,9 +20,26 @@ def under(prefix: str, weights: Weights) -> Weights:
     return {name[len(prefix) :]: value for name, value in weights.items() if name.startswith(prefix)}
 
 
+_FEW_ROWS = 5  # products with one vector each are faster, up to three times
+
+
+def by_column(weights: Weights) -> Weights:
+    """Return the weights with each matrix stored column by column.
+
+    With AVX-512 a product W x then takes down to a fifth of the time, otherwise about the same. Tables
+    of embeddings and positions stay: their rows are looked up.
+    """
+    tables = {"source.weight", "target.weight", "source_positions", "target_positions"}
+    return {name: W if name in tables else np.asfortranarray(W) for name, W in weights.items()}
+
+
 def linear(x: Floats, W: Floats, b: Floats | None = None) -> Floats:
     """W x + b for each x in the last axis, in one product: NumPy makes one for each of a stack."""
-    product: Floats = x.reshape(-1, x.shape[-1]).dot(W.T)  # a microsecond less than with `@`
+    rows = x.reshape(-1, x.shape[-1])
+    if 1 < len(rows) <= _FEW_ROWS:
+        product: Floats = np.matmul(rows[:, None], W.T)[:, 0]
+    else:
+        product = rows.dot(W.T)  # a microsecond less than with `@`
     if b is not None:
         product += b
     return product.reshape(*x.shape[:-1], len(W))

@@ -6,13 +6,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.contract import Batch, Floats, Forced, Ids, Probe, Step, check_source, force_by_steps, unseen
+from regard.contract import (
+    Batch,
+    Floats,
+    Forced,
+    Ids,
+    Looks,
+    Probe,
+    Step,
+    check_source,
+    force_by_steps,
+    unseen,
+)
 from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.runtime.equations import (
     CELLS,
     PREPARE,
     SCORES,
     Weights,
+    by_column,
     gaussian,
     linear,
     maxout,
@@ -42,15 +54,10 @@ class Memories:
     keys_RSA: Floats
     real_RS: NDArray[np.bool_]
     length_R: Ids
-    shares_RSQ: Floats | None = None
-    """What each adds to the readout if attention sees it alone; only for the posterior attention."""
 
     def select(self, rows: Ids) -> "Memories":
         """Return the memories of these rows."""
-        shares_RSQ = None if self.shares_RSQ is None else self.shares_RSQ[rows]
-        return Memories(
-            self.h_RSH[rows], self.keys_RSA[rows], self.real_RS[rows], self.length_R[rows], shares_RSQ
-        )
+        return Memories(self.h_RSH[rows], self.keys_RSA[rows], self.real_RS[rows], self.length_R[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,8 @@ class RecurrentState:
     memories: Memories | None
     fed_RH: Floats | None
     """What enters every step beside the word: the fixed vector (Cho) or the last attentional one (Luong)."""
+    shares_BSQ: Floats | None = None
+    """What each memory adds to the readout if attention sees it alone; only for the posterior attention."""
     before: Before | None = None
 
     def select(self, rows: Ids) -> "RecurrentState":
@@ -113,6 +122,10 @@ class RecurrentEngine:
         self.attention = None if options.attention.kind == "none" else options.attention
         self.cell = CELLS[options.cell]
         self.resets_late = options.cell == "gru" and "decoder.V" in weights
+        self.E = weights["target.weight"] if "target.weight" in weights else weights["source.weight"]
+        self.words_VQ = weights.get("W_o", self.E)
+        self.W_o = np.asfortranarray(self.words_VQ)
+        weights = by_column(weights)
         self.encoder = [self._directions(weights, layer) for layer in range(options.num_layers)]
         self.decoder = under("decoder.", weights)
         self.cells = [under(f"decoder.cells.{layer}.", weights) for layer in range(options.num_layers)]
@@ -121,9 +134,6 @@ class RecurrentEngine:
         self.place = under("decoder.attention.place.", weights)
         self.readout = under("readout.", weights)
         self.source = under("source.", weights)
-        self.E = weights["target.weight"] if "target.weight" in weights else weights["source.weight"]
-        self.words_VQ = weights.get("W_o", self.E)
-        self.W_o = np.asfortranarray(self.words_VQ)  # so W_o x takes a tenth less time
         self.b_o = weights["b_o"]
 
     def _directions(self, weights: Weights, layer: int) -> dict[str, Weights]:
@@ -206,17 +216,18 @@ class RecurrentEngine:
                 s_BH = np.tanh(linear(seen_BH, w[f"W_s.{layer}"]))
                 state_BX = np.concatenate([s_BH, state_BX[:, size:]], axis=-1)
             layers.append(probe(f"decoder.{layer}.start", state_BX))
-        memories = None
+        memories = shares_BSQ = None
         if self.attention is not None:
             scorer = self.attention.scorer
             if scorer.kind == "location":
                 real_BS = real_BS & (np.arange(real_BS.shape[1]) < scorer.max_positions)
             keys_BSA = probe("attention.keys", PREPARE[scorer.kind](h_BSH, self.scorer, size))
             shares_BSQ = self._shares(h_BSH) if self.posterior else None
-            memories = Memories(h_BSH, keys_BSA, real_BS, real_BS.sum(1), shares_BSQ)
+            memories = Memories(h_BSH, keys_BSA, real_BS, real_BS.sum(1))
             if self.attention.kind == "step-then-attend" and self.attention.input_feeding:
                 fed_BH = np.zeros((len(h_BSH), size), h_BSH.dtype)
-        return RecurrentState(tuple(layers), 0, np.arange(len(h_BSH)), h_BSH.shape[1], memories, fed_BH)
+        rows = np.arange(len(h_BSH))
+        return RecurrentState(tuple(layers), 0, rows, h_BSH.shape[1], memories, fed_BH, shares_BSQ)
 
     def step(self, state: RecurrentState, ids_R: Ids, probe: Probe = unseen) -> Step[RecurrentState]:
         """Read one more target id in each row."""
@@ -264,9 +275,11 @@ class RecurrentEngine:
             return Step(logits_RV, np.empty((len(ids_R), 0, 0, state.num_source), np.float32), after)
         if not self.posterior:
             return Step(logits_RV, weights_RS[:, None, None], after)
-        origin_RS = probe("attention.posterior", self._origin(state, ids_R))
+        origins = self._origins(state, ids_R)
+        if probe is not unseen:
+            origins = probe("attention.posterior", origins(np.arange(len(ids_R)))).__getitem__
         before = self._before(weights_RS, state_RH, y_RE, logits_RV)
-        return Step(logits_RV, weights_RS[:, None, None], replace(after, before=before), origin_RS)
+        return Step(logits_RV, weights_RS[:, None, None], replace(after, before=before), origins)
 
     def force(self, batch: Batch, probe: Probe = unseen) -> Forced:
         """Read the batch's own targets."""
@@ -320,7 +333,7 @@ class RecurrentEngine:
         return normed(linear(h_BSH, self.readout["C_o"]), "norms.C_o", self.readout)
 
     def _before(self, weights_RS: Floats, s_RH: Floats, y_RE: Floats, logits_RV: Floats) -> Before:
-        """Return what `_origin` needs of this step at the next one."""
+        """Return what `_origins` needs of this step at the next one."""
         w, num_places = self.readout, min(_NUM_PLACES, weights_RS.shape[1])
         places_RP = np.argpartition(-weights_RS, num_places - 1, axis=1)[:, :num_places]
         if "W_c" in self.decoder:
@@ -335,18 +348,24 @@ class RecurrentEngine:
         weights_RP = weights_RS[np.arange(len(weights_RS))[:, None], places_RP]
         return Before(places_RP, weights_RP, rest_RQ, rivals_RK)
 
-    def _origin(self, state: RecurrentState, ids_R: Ids) -> Floats:
+    def _origins(self, state: RecurrentState, ids_R: Ids) -> Looks:
+        """Return what gives the places that the ids of some rows came from; `<s>` came from nowhere."""
+        assert state.memories is not None
+        if state.before is None:
+            real_RS = state.memories.real_RS
+            return (real_RS / np.maximum(real_RS.sum(1, keepdims=True), 1)).astype(np.float32).__getitem__
+        # Without the memories, which would be kept as long as this.
+        before, sentence_R, shares_BSQ = state.before, state.sentence_R, state.shares_BSQ
+        return lambda rows: self._origin(before.select(rows), shares_BSQ, sentence_R[rows], ids_R[rows])
+
+    def _origin(self, before: Before, shares_BSQ: Floats | None, sentence_R: Ids, ids_R: Ids) -> Floats:
         """Return where the ids came from: α_i p(y | s, h_i) over its sum (Shankar and Sarawagi 2019).
 
         p(y | s, h_i) is what the readout says if attention sees only h_i. Its softmax is over y and the best
-        of every 64th id, and i over the eight places with most attention. `<s>` came from nowhere.
+        of every 64th id, and i over the eight places with most attention.
         """
-        assert state.memories is not None and state.memories.shares_RSQ is not None
-        before, real_RS = state.before, state.memories.real_RS
-        if before is None:
-            return (real_RS / np.maximum(real_RS.sum(1, keepdims=True), 1)).astype(np.float32)
-        rows_R1 = np.arange(len(ids_R))[:, None]
-        sums_RPQ = state.memories.shares_RSQ[rows_R1, before.places_RP] + before.rest_RQ[:, None]
+        assert shares_BSQ is not None
+        sums_RPQ = shares_BSQ[sentence_R[:, None], before.places_RP] + before.rest_RQ[:, None]
         t_RPQ = maxout(sums_RPQ) if self.options.readout == "maxout" else np.tanh(sums_RPQ)
         if "P_o" in self.readout:
             t_RPQ = linear(t_RPQ, self.readout["P_o"])
@@ -358,8 +377,8 @@ class RecurrentEngine:
         sums_RP = np.matmul(exponents_RPK, once_RK.astype(np.float32)[..., None])[..., 0]
         joint_RP = before.weights_RP * exponents_RPK[..., 0] / sums_RP
         joint_RP /= np.maximum(joint_RP.sum(axis=1, keepdims=True), np.float32(1e-30))
-        origin_RS = np.zeros(real_RS.shape, np.float32)
-        origin_RS[rows_R1, before.places_RP] = joint_RP
+        origin_RS = np.zeros((len(ids_R), shares_BSQ.shape[1]), np.float32)
+        np.put_along_axis(origin_RS, before.places_RP, joint_RP, axis=1)
         return origin_RS
 
     def _hidden(self, state_X: Floats) -> Floats:

@@ -6,7 +6,7 @@ the ids of each step with pointers to the rows they follow; a hypothesis is read
 
 import heapq
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from regard.contract import Engine, Floats
 from regard.options.search import BeamOptions
 from regard.search.rules import Rules
 from regard.search.scores import Totals, best_ids, log_normaliser
-from regard.search.task import Found, Hypothesis, Record, Task, length_factor
+from regard.search.task import End, Found, Record, Task, length_factor
 from regard.search.tree import Offers
 from regard.vocabulary import BOS, EOS
 
@@ -47,12 +47,12 @@ class Kept:
         """The score that a new one has to beat."""
         return self.heap[0][1] if len(self.heap) == self.beam_size else -np.inf
 
-    def hypotheses(self, record: Record, sentence: int) -> tuple[Hypothesis, ...]:
-        """Return the hypotheses kept, best first."""
-        return tuple(
-            record.read_off(sentence, -step, -row, id, log_prob, score)
-            for _, score, step, row, id, log_prob in sorted(self.heap, reverse=True)
-        )
+    def ends(self, sentence: int, num_best: int) -> list[End]:
+        """Return the ends of the best hypotheses kept, best first."""
+        return [
+            End(sentence, -step, -row, id, log_prob, score)
+            for _, score, step, row, id, log_prob in sorted(self.heap, reverse=True)[:num_best]
+        ]
 
     def margin(self, num_best: int) -> float:
         """Return by how little the first `num_best` might come in another order, or be others."""
@@ -68,12 +68,12 @@ class Kept:
 
 
 def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 1) -> list[Found]:
-    """Return the best translations that a beam finds, for each sentence up to `beam_size`.
+    """Return the best translations that a beam finds, for each sentence up to `num_best`.
 
     Each step looks at the likeliest continuations of a sentence's open hypotheses. Those among the best
     `beam_size` that say `</s>` are finished; the best `beam_size` that do not stay open. A sentence is done
     when it has `beam_size` finished ones and no open one scores, at its present length, above the worst.
-    The margin is that of the `num_best` first.
+    The margin is that of these.
     """
     beam_size, beta = options.beam_size, options.coverage_penalty
     num_sentences = len(task.batch.source_BS)
@@ -87,8 +87,8 @@ def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 
     state = engine.start(task.batch)
     for step in range(record.num_steps):
         said = engine.step(state, read_R)
-        look_RS = task.look(said.attention_RLNS, said.origin_RS)
-        record.add(read_R, parent_R, log_prob_BK.ravel(), look_RS)
+        looks = task.look(said)
+        record.add(read_R, parent_R, log_prob_BK.ravel(), looks)
         width, factor = log_prob_BK.shape[1], length_factor(step + 1, options.length_penalty)
         bound_RV = rules.bind(said.logits_RV, np.repeat(open_B, width))
         # An open hypothesis offers two continuations more than the beam is wide: one may be `</s>`, and the
@@ -106,8 +106,8 @@ def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 
         at_limit_B = record.limit_B[open_B] == step + 1
         leaves_BK = ends_BX[:, :beam_size] | at_limit_B[:, None]
         penalty_R: Totals | None = None
-        if beta and look_RS.shape[1]:
-            coverage_RS = coverage_RS + look_RS
+        if beta and said.attention_RLNS.shape[1]:
+            coverage_RS = coverage_RS + looks(np.arange(len(read_R)))
             penalty_R = beta * _coverage_penalty(coverage_RS, real_RS)
         for place, rank in np.argwhere(leaves_BK).tolist():
             chosen = int(order_BX[place, rank])
@@ -141,12 +141,17 @@ def beam(engine: Engine[Any], task: Task, options: BeamOptions, num_best: int = 
         log_prob_BK, open_B = log_prob_BK[stays], open_B[stays]
         if penalty_R is not None:
             coverage_RS, real_RS = coverage_RS[parent_R], real_RS[parent_R]
-        rules.follow(parent_R, read_R, look_RS)
+        rules.follow(parent_R, read_R)
         state = said.state.select(parent_R)
-    return [
-        Found(one.hypotheses(record, sentence), min(float(margin_B[sentence]), one.margin(num_best)))
-        for sentence, one in enumerate(kept)
-    ]
+    margins = [min(float(margin), one.margin(num_best)) for one, margin in zip(kept, margin_B, strict=True)]
+    return found_by(kept, record, margins, num_best)
+
+
+def found_by(kept: Sequence[Kept], record: Record, margins: Sequence[float], num_best: int) -> list[Found]:
+    """Return the best hypotheses kept of each sentence, with its margin."""
+    ends = [one.ends(sentence, num_best) for sentence, one in enumerate(kept)]
+    said = iter(record.read_off(list(chain.from_iterable(ends))))
+    return [Found(tuple(islice(said, len(own))), margin) for own, margin in zip(ends, margins, strict=True)]
 
 
 def _ahead(log_prob_BK: Totals, factor: float, kept: Sequence[Kept]) -> Totals:

@@ -43,7 +43,7 @@ class Ensemble:
         ]
         after = EnsembleState(tuple(step.state for step in steps))
         first = steps[0]
-        return Step(_mean([step.logits_RV for step in steps]), first.attention_RLNS, after, first.origin_RS)
+        return Step(_mean([step.logits_RV for step in steps]), first.attention_RLNS, after, first.origins)
 
     def force(self, batch: Batch, probe: Probe = unseen) -> Forced:
         """Read the batch's own targets."""

@@ -20,11 +20,8 @@ class Rule(Protocol):
         """
         ...
 
-    def follow(self, rows: Ids, ids_R: Ids, look_RS: Floats) -> None:
-        """Go on with these rows of the last step, in this order, each of which has said an id.
-
-        `look_RS` is where those rows looked when they said it.
-        """
+    def follow(self, rows: Ids, ids_R: Ids) -> None:
+        """Go on with these rows of the last step, in this order, each of which has said an id."""
         ...
 
 
@@ -51,7 +48,7 @@ class NoRepeat:
             bound_RV[row_X, windows_RTX[row_X, place_X, -1]] = -np.inf
         return bound_RV
 
-    def follow(self, rows: Ids, ids_R: Ids, look_RS: Floats) -> None:
+    def follow(self, rows: Ids, ids_R: Ids) -> None:
         """Keep what each row has said."""
         self.said_RT = np.concatenate([self.said_RT[rows], ids_R[:, None]], axis=1)
 
@@ -74,7 +71,7 @@ class Prefix:
         bound_RV[rows, forced_R[rows]] = logits_RV[rows, forced_R[rows]]
         return bound_RV
 
-    def follow(self, rows: Ids, ids_R: Ids, look_RS: Floats) -> None:
+    def follow(self, rows: Ids, ids_R: Ids) -> None:
         """Count the step."""
         self.step += 1
 
@@ -92,7 +89,7 @@ class Rules:
             bound_RV = rule.bind(bound_RV, logits_RV, sentence_R)
         return bound_RV
 
-    def follow(self, rows: Ids, ids_R: Ids, look_RS: Floats) -> None:
+    def follow(self, rows: Ids, ids_R: Ids) -> None:
         """Let each rule go on with these rows of the last step, each of which has said an id."""
         for rule in self.rules:
-            rule.follow(rows, ids_R, look_RS[rows])
+            rule.follow(rows, ids_R)

@@ -107,7 +107,7 @@ class StepSearcher:
             prefixes = [np.empty(0, np.int64) if one.prefix is None else one.prefix for one in queries]
             limit_B += [len(prefix) for prefix in prefixes]
         rules = usual_rules(prefixes, options.no_repeat_ngram)
-        task = Task(batch, limit_B, self.reading.look, rules, tree)
+        task = Task(batch, limit_B, self.reading.looks, rules, tree)
         with np.errstate(over="ignore", invalid="ignore"):  # of weights too large: found below
             found = self._found(task, options, sources, num_best)
         if not all(one.hypotheses and math.isfinite(one.hypotheses[0].log_prob) for one in found):
@@ -139,7 +139,7 @@ class StepSearcher:
         added = [len(prefix) + one.num_ids for prefix, one in zip(prefixes, terms, strict=True)]
         limit_B += options.extra_tokens + np.array(added)
         rules = usual_rules(prefixes if any(map(len, prefixes)) else None, options.no_repeat_ngram)
-        task = Task(batch, limit_B, self.reading.look, rules)
+        task = Task(batch, limit_B, self.reading.looks, rules)
         with np.errstate(over="ignore", invalid="ignore"):
             return beam_with_terms(
                 self.engine,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.contract import Batch, Engine, Floats, Ids
+from regard.contract import Batch, Engine, Floats, Ids, Looks, Step
 from regard.search.rules import MakeRule
 from regard.search.scores import Totals
 from regard.search.tree import Tree
@@ -19,9 +19,8 @@ LENGTH_PENALTY = 1.0
 DOUBT = 2e-4
 """A choice by a smaller margin could flip in another batch, where sums of float32 are rounded differently."""
 
-Look = Callable[[Floats, Floats | None], Floats]
-"""Makes of all attention of a step (R, L, N, S), and of where its ids came from if that is told (R, S), the
-one look (R, S) that is kept; none at all if L is 0."""
+Look = Callable[[Step[Any]], Looks]
+"""Makes of a step the one look (R, S) that is kept of each row; S is 0 if the model has no attention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +81,22 @@ def length_factor(num_tokens: int, length_penalty: float) -> float:
 class _Moment:
     """One step of all rows: what each read, which row of the step before it follows, and where it looked."""
 
-    read: list[int]
-    parents: list[int]
-    log_probs: list[float]  # of all that was said before this step
-    attention_RS: Floats
+    read_R: Ids
+    parent_R: Ids
+    log_prob_R: Totals  # of all that was said before this step
+    looks: Looks
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The last id of a hypothesis: said by which row of which step, and what the hypothesis has come to."""
+
+    sentence: int
+    step: int
+    row: int
+    id: int
+    log_prob: float
+    score: float
 
 
 class Record:
@@ -102,22 +113,36 @@ class Record:
         """The most steps that any sentence may take."""
         return int(self.limit_B.max(initial=0))
 
-    def add(self, read_R: Ids, parent_R: Ids, log_prob_R: Totals, attention_RS: Floats) -> None:
+    def add(self, read_R: Ids, parent_R: Ids, log_prob_R: Totals, looks: Looks) -> None:
         """Take down one step."""
-        self.moments.append(_Moment(read_R.tolist(), parent_R.tolist(), log_prob_R.tolist(), attention_RS))
+        self.moments.append(_Moment(read_R, parent_R, log_prob_R, looks))
 
-    def read_off(
-        self, sentence: int, step: int, row: int, id: int, log_prob: float, score: float
-    ) -> Hypothesis:
-        """Return the hypothesis that says `id` last, in this row of this step."""
-        said, totals, looked = [id], [log_prob], []
-        for moment in reversed(self.moments[: step + 1]):
-            said.append(moment.read[row])
-            totals.append(moment.log_probs[row])
-            looked.append(moment.attention_RS[row])
-            row = moment.parents[row]
-        said.reverse()
-        ids = said[1:-1] if id == EOS else said[1:]  # the first is `<s>`
-        log_probs = tuple(after - before for after, before in pairwise(totals))[::-1]
-        attention_TS = np.array(looked[::-1])[:, : self.num_source_B[sentence]]
-        return Hypothesis(tuple(ids), log_prob, score, log_probs, attention_TS, id == EOS)
+    def read_off(self, ends: Sequence[End]) -> list[Hypothesis]:
+        """Return the hypotheses that end so, all of them followed back together."""
+        if not ends:
+            return []
+        last_X, row_X = np.array([[end.step, end.row] for end in ends]).T
+        num_steps = int(last_X.max()) + 1
+        said_XT = np.empty((len(ends), num_steps), np.int64)
+        total_XT = np.empty(said_XT.shape)
+        looked: list[Floats] = []
+        for step in reversed(range(num_steps)):
+            moment, going_X = self.moments[step], np.flatnonzero(last_X >= step)
+            rows_X = row_X[going_X]
+            said_XT[going_X, step], total_XT[going_X, step] = moment.read_R[rows_X], moment.log_prob_R[rows_X]
+            row_X[going_X] = moment.parent_R[rows_X]
+            once, place_X = np.unique(rows_X, return_inverse=True)
+            look_XS = moment.looks(once)[place_X]
+            looked.append(np.zeros((len(ends), look_XS.shape[1]), np.float32))
+            looked[-1][going_X] = look_XS
+        looked_TXS = np.stack(looked[::-1])
+        found = []
+        for number, end in enumerate(ends):
+            after = end.step + 1
+            ids = tuple(said_XT[number, 1:after].tolist())  # the first one read is `<s>`
+            totals = [*total_XT[number, :after].tolist(), end.log_prob]
+            log_probs = tuple(later - earlier for earlier, later in pairwise(totals))
+            attention_TS = looked_TXS[:after, number, : self.num_source_B[end.sentence]].copy()
+            ids, complete = (ids, True) if end.id == EOS else ((*ids, end.id), False)
+            found.append(Hypothesis(ids, end.log_prob, end.score, log_probs, attention_TS, complete))
+        return found

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from regard.contract import Engine, Floats, Ids
 from regard.options.search import BeamOptions
-from regard.search.beam import Kept
+from regard.search.beam import Kept, found_by
 from regard.search.rules import Rules
 from regard.search.scores import Totals, best_ids, log_normaliser
 from regard.search.task import Found, Record, Task, length_factor
@@ -300,9 +300,9 @@ def beam_with_terms(
     state = engine.start(task.batch)
     for step in range(record.num_steps):
         said = engine.step(state, read_R)
-        look_RS = task.look(said.attention_RLNS, said.origin_RS)
+        look_RS = task.look(said)(np.arange(len(read_R)))
         rows = [(number, row) for number in open_sentences for row in sentences[number].rows]
-        record.add(read_R, parent_R, np.array([row.log_prob for _, row in rows]), look_RS)
+        record.add(read_R, parent_R, np.array([row.log_prob for _, row in rows]), look_RS.__getitem__)
         came_from_RS = look_RS if is_shifted else before_RS
         if step and came_from_RS is not None and came_from_RS.shape[1]:
             for (number, row), look_S in zip(rows, came_from_RS, strict=True):
@@ -325,12 +325,10 @@ def beam_with_terms(
         parent_R = np.array([one.row for one in chosen])
         read_R = np.array([one.id for one in chosen], np.int64)
         before_RS = look_RS[parent_R]
-        rules.follow(parent_R, read_R, look_RS)
+        rules.follow(parent_R, read_R)
         state = said.state.select(parent_R)
-    return [
-        Found(one.kept.hypotheses(record, n), min(float(one.margin), one.kept.margin(num_best)))
-        for n, one in enumerate(sentences)
-    ]
+    margins = [min(float(one.margin), one.kept.margin(num_best)) for one in sentences]
+    return found_by([one.kept for one in sentences], record, margins, num_best)
 
 
 def _offers(

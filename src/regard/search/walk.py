@@ -11,7 +11,7 @@ from regard.contract import Engine, Floats, Ids
 from regard.options.search import RiskOptions, SampleOptions
 from regard.search.rules import Rules
 from regard.search.scores import Totals, best_two, log_normaliser
-from regard.search.task import DOUBT, LENGTH_PENALTY, Found, Record, Task, length_factor
+from regard.search.task import DOUBT, LENGTH_PENALTY, End, Found, Record, Task, length_factor
 from regard.vocabulary import BOS, EOS
 
 Mask = NDArray[np.bool_]
@@ -51,7 +51,7 @@ def _walk(
     """Return the translations made by choosing, so many of each sentence."""
     num_sentences = len(task.batch.source_BS)
     record, rules = Record(engine, task), Rules(task.rules, num_sentences * num_walks)
-    found: list[list[Any]] = [[None] * num_walks for _ in range(num_sentences)]
+    ends: dict[int, End] = {}
     rows = walk_R = np.arange(num_sentences * num_walks)
     sentence_R = walk_R // num_walks
     read_R, log_prob_R = np.full(len(rows), BOS, np.int64), np.zeros(len(rows))
@@ -62,8 +62,7 @@ def _walk(
         state = state.select(sentence_R)
     for step in range(record.num_steps):
         said = engine.step(state, read_R)
-        look_RS = task.look(said.attention_RLNS, said.origin_RS)
-        record.add(read_R, rows, log_prob_R, look_RS)
+        record.add(read_R, rows, log_prob_R, task.look(said))
         read_R, gap_R = choose(rules.bind(said.logits_RV, sentence_R), walk_R)
         margin_R = np.minimum(margin_R, gap_R)
         logit_R = said.logits_RV[np.arange(len(read_R)), read_R]
@@ -72,18 +71,21 @@ def _walk(
         factor = length_factor(step + 1, length_penalty)
         for row in np.flatnonzero(done_R).tolist():
             sentence, total = int(sentence_R[row]), float(log_prob_R[row])
-            one = record.read_off(sentence, step, row, int(read_R[row]), total, total / factor)
-            found[sentence][int(walk_R[row]) % num_walks] = one
+            ends[walk_R[row]] = End(sentence, step, row, int(read_R[row]), total, total / factor)
             margins[walk_R[row]] = margin_R[row]
         rows = np.flatnonzero(~done_R)
         if not len(rows):
             break
-        rules.follow(rows, read_R[rows], look_RS)
+        rules.follow(rows, read_R[rows])
         state = said.state if len(rows) == len(done_R) else said.state.select(rows)
         walk_R, sentence_R, margin_R = walk_R[rows], sentence_R[rows], margin_R[rows]
         read_R, log_prob_R = read_R[rows], log_prob_R[rows]
     smallest_B = margins.reshape(num_sentences, num_walks).min(axis=1)
-    return [Found(tuple(walks), float(margin)) for walks, margin in zip(found, smallest_B, strict=True)]
+    found = record.read_off([ends[walk] for walk in range(num_sentences * num_walks)])
+    return [
+        Found(tuple(found[n * num_walks : (n + 1) * num_walks]), float(margin))
+        for n, margin in enumerate(smallest_B)
+    ]
 
 
 def _draw(

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,7 @@ class KnownWords:
         return 8 * self.bits_U.size
 
 
+@lru_cache(maxsize=1 << 14)  # most words of a text come again
 def _places(word: str, num_bits: int) -> list[int]:
     """Return the bits of a word (double hashing, Kirsch and Mitzenmacher 2006)."""
     digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=16).digest()
