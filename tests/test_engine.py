@@ -1,5 +1,7 @@
 """The engine inside the page against Python: the same pieces, the same numbers, the same words."""
 
+import hashlib
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -172,26 +174,31 @@ def test_words_are_pythons(node):
     assert [one["words"] for one in answers] == [[list(span) for span in words(text)] for text in texts]
 
 
-def changes_of(tracer, num_pieces):
+def changes_of(tracer, num_pieces, num_steps):
     """One request for each kind of intervention that the model allows."""
     found = []
     if tracer.design.has_attention:
         weights = [0.0] * (num_pieces - 2) + [0.25, 0.75]
         found.append([LookSo(step=0, weights=weights)])
+        if num_steps > 1:  # the search goes on from there: what was searched before is kept
+            found.append([LookSo(step=1, weights=weights[::-1])])
     if tracer.design.parts:
         found += [[HeadOff(kind="cross", layer=0, head=1), PositionsOff()], [MaskOff()]]
         found.append([LookSo(step=0, weights=[1.0] + [0.0] * (num_pieces - 1), layer=0, head=0)])
     return found
 
 
-def requests_of(tracer, text, given):
-    whole = tracer.trace(text, raw=True)
+def requests_of(tracer, text, given, **search):
+    whole = tracer.trace(text, raw=True, **search)
     plain = [{"effects": True, "gates": True}, {"prefix": given}, {"force": given}]
-    return plain + [{"interventions": one} for one in changes_of(tracer, len(whole.source.pieces))]
+    return plain + [
+        {"interventions": one}
+        for one in changes_of(tracer, len(whole.source.pieces), len(whole.target.pieces))
+    ]
 
 
 def assert_traces_are_pythons(node, tracer, named, text, given, **search):
-    requests = requests_of(tracer, text, given)
+    requests = requests_of(tracer, text, given, **search)
     plain = [
         {**one, "interventions": [change.model_dump() for change in one.get("interventions", [])]}
         for one in requests
@@ -249,23 +256,63 @@ def test_what_cannot_be_is_said(node):
         assert reason in answer.get("error", ""), answer
 
 
+def with_header(data, change):
+    """The bytes of a model whose header was changed; `change` is given the tensors and what is told of them."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    about = json.loads(header["__metadata__"]["regard"])
+    change(header, about)
+    header["__metadata__"]["regard"] = json.dumps(about)
+    written = json.dumps(header).encode()
+    return len(written).to_bytes(8, "little") + written + data[8 + length :]
+
+
+def with_weights(data, name, value):
+    """The bytes of a model one of whose weights is this value throughout; its hash is right."""
+    length = int.from_bytes(data[:8], "little")
+    first, last = json.loads(data[8 : 8 + length])[name]["data_offsets"]
+    weights = np.full((last - first) // 4, value, "<f4").tobytes()
+    start = 8 + length
+    changed = data[: start + first] + weights + data[start + last :]
+
+    def rehashed(_, about):
+        about["parts"][name] = hashlib.sha256(weights).hexdigest()
+
+    return with_header(changed, rehashed)
+
+
 def test_a_model_that_lies_is_refused(node, tmp_path):
     tracer = tracer_of("regard-rnn")
     named = node.saved(tracer, "honest")
     good = Path(named["model"]).read_bytes()
-    header = int.from_bytes(good[:8], "little")
     flipped = bytearray(good)
     flipped[-5] ^= 1
+    weight = "weight.source.weight"
     lies = {
         "empty": b"",
         "cut": good[:-100],
         "longer": (1 << 40).to_bytes(8, "little") + good[8:],
         "text": b"hello, this is no model at all",
         "flipped": bytes(flipped),
-        "offsets": good.replace(b'"data_offsets":[0,', b'"data_offsets":[9,', 1),
-        "format": good[:8]
-        + good[8 : 8 + header].replace(b"regard-model/1", b"regard-model/9")
-        + good[8 + header :],
+        "format": with_header(good, lambda _, about: about.update(format="regard-model/9")),
+        "no hashes": with_header(good, lambda _, about: about.update(parts=None)),
+        "no weight": with_header(
+            good, lambda header, about: (header.pop(weight), about["parts"].pop(weight))
+        ),
+        "no tokenizer": with_header(
+            good,
+            lambda header, about: (header.pop("tokenizer.source"), about["parts"].pop("tokenizer.source")),
+        ),
+        "null": with_header(good, lambda header, _: header.update({weight: None})),
+        "huge": with_header(good, lambda header, _: header[weight].update(shape=[1 << 50, 1 << 50])),
+        "below zero": with_header(good, lambda header, _: header[weight].update(data_offsets=[-4, 0])),
+        "overlapping": with_header(
+            good, lambda header, _: header[weight].update(data_offsets=[0, header[weight]["data_offsets"][1]])
+        ),
+        "type": with_header(good, lambda header, _: header[weight].update(dtype="F64")),
+        "turned": with_header(good, lambda header, _: header[weight]["shape"].reverse()),
+        "NaN": with_weights(good, weight, np.nan),
+        "infinite": with_weights(good, weight, np.inf),
     }
     asked = []
     for name, data in lies.items():
@@ -273,6 +320,19 @@ def test_a_model_that_lies_is_refused(node, tmp_path):
         asked.append({"kind": "open", "model": str(tmp_path / name), "facts": named["facts"]})
     for answer, name in zip(node.answers(*asked), lies, strict=True):
         assert "damaged" in answer.get("error", ""), (name, answer)
+    (tmp_path / "same").write_bytes(with_header(good, lambda header, about: None))
+    (tmp_path / "too large").write_bytes(with_weights(good, "weight.target.weight", 3e38))
+    same, too_large = node.answers(
+        {"kind": "open", "model": str(tmp_path / "same"), "facts": named["facts"]},
+        {
+            "kind": "trace",
+            "model": str(tmp_path / "too large"),
+            "facts": named["facts"],
+            "request": {"text": TEXT},
+        },
+    )
+    assert same.get("value") is True, same
+    assert "not finite" in too_large.get("error", ""), too_large
 
 
 def test_a_page_with_its_models_is_written_whole_or_not_at_all(tmp_path, capsys, monkeypatch):

@@ -15,7 +15,7 @@ import urllib.request
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import as_file, files
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 from xml.etree import ElementTree
 
 import numpy as np
@@ -26,6 +26,7 @@ import regard
 from regard.cli import run
 from regard.errors import ConfigError
 from regard.loaded import Loaded
+from regard.starter import bundled
 from regard.trace.document import HeadOff, LookSo, MaskOff, PositionsOff
 from regard.trace.live import LivePage
 from regard.trace.make import Tracer
@@ -188,29 +189,57 @@ def test_it_opens_on_the_sentence_of_the_paper_with_one_hint(open_page):
     assert re.search(r"Answered in \d[\d.]* m?s", shown.inner_text(".facts").replace("\n", " "))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Bonjour, comment ça va ?",
-        "IL PLEUT À PARIS",
-        "Voir https://exemple.fr/a?b=1 et 1 234,5 km.",
-        "Oui. Non. Peut-être.",
-    ],
-)
-def test_what_is_shown_is_what_translate_says(open_page, text):
+SENTENCES = [
+    "Bonjour, comment ça va ?",
+    "IL PLEUT À PARIS",
+    "Voir https://exemple.fr/a?b=1 et 1 234,5 km.",
+    "Oui. Non. Peut-être.",
+    "Le chat dort.",
+    "Écrivez à moi@exemple.org avant le 12/03/2024.",
+    "« Où est la gare ? » demanda-t-il.",
+    "J'ai 3 chats, 2 chiens et 1 000 poissons.",
+    "NE PAS TOUCHER !",
+    "Madame la Présidente, je voudrais remercier le rapporteur.",
+    "aujourd'hui",
+    "Cliquez sur {bouton} ou tapez %s.",
+    "Il fait beau 😀",
+    "Ouvrez le fichier C:\\temp\\a.txt.",
+    "Tom et Mary sont allés à Boston le 4 juillet 1999.",
+    "La réunion aura lieu à 14h30, salle 12.",
+    "L'union fait la force ; la nuit porte conseil.",
+    "Que pensez-vous de cette proposition, chers collègues ?",
+    "Le prix est de 12,50 € (TVA comprise).",
+    "La Commission a présenté une proposition qui, si elle est adoptée par le Conseil et le Parlement, "
+    "permettra aux États membres de mieux protéger les consommateurs, les travailleurs et l'environnement.",
+]
+
+
+@on_both
+def test_what_is_shown_is_what_python_says(open_page, tracers):
+    """The translation with its guard; of a page without a server, the plain one."""
     translator = regard.load("fr-en")
-    shown = open_page(link("fr-en", text))
-    parts = shown.locator(".parts button").count() or 1
-    words = []
-    for part in range(parts):
-        if parts > 1:
-            shown.locator(".parts button").nth(part).click()
+    shown = open_page(link("fr-en", SENTENCES[0], open=""))
+    for text in SENTENCES:
+        if text != SENTENCES[0]:
+            shown.fill(".asking textarea", text)
+            shown.keyboard.press("Enter")
             settled(shown)
-        words += said(shown)
-    assert "".join(words) == re.sub(r"\s", "", translator.translate([text])[0].text)
+        words = []
+        buttons = shown.locator(".parts button")
+        for part in range(buttons.count() or 1):
+            if part:
+                buttons.nth(part).click()
+                settled(shown)
+            words += said(shown)
+        if open_page.raw:
+            expected = tracers["fr-en"].trace(text, raw=True).target.text
+        else:
+            expected = translator.translate([text])[0].text
+        assert "".join(words) == re.sub(r"\s", "", expected), text
 
 
-def test_nothing_but_this_server_may_be_asked(open_page, server):
+@on_both
+def test_nothing_else_may_be_asked(open_page):
     shown = open_page(
         allowed=["Content Security Policy", "Refused to connect", "Failed to fetch", "violates"]
     )
@@ -224,6 +253,9 @@ def test_nothing_but_this_server_may_be_asked(open_page, server):
         }"""
     )
     assert shown.evaluate("window.ran === undefined")
+
+
+def test_the_server_gives_no_file_that_is_no_part_of_the_page(server):
     status, headers, _ = server.ask("/static/../page.py")
     assert status == 404 and "script-src" not in headers["content-security-policy"]
 
@@ -252,6 +284,7 @@ def test_a_drag_moves_the_gaze_and_python_says_the_same(open_page, tracers):
     assert said(shown) == before
 
 
+@on_both
 def test_keys_move_a_weight(open_page, tracers):
     shown = open_page(link())
     chip(shown, "target", "European").click()
@@ -349,6 +382,7 @@ def test_a_task_is_done_by_the_right_word_and_no_other(open_page, tracers):
     assert int(np.argmax(weights[:, 2])) == 2  # no word looks more at it
 
 
+@on_both
 def test_a_given_translation_is_read_word_by_word(open_page, tracers):
     given = "The European economic agreement was signed."
     shown = open_page(link())
@@ -413,11 +447,12 @@ def test_the_beam_goes_on_from_a_hypothesis_that_was_dropped(open_page, tracers)
     assert said(shown) == words_of(tracers["fr-en-rnn"].trace(TEXT, prefix=prefix))
 
 
+@on_both
 @pytest.mark.parametrize("model", ["fr-en-rnn", "fr-en-luong", "fr-en"])
 def test_ribbons_cards_and_numbers_of_one_step_agree(open_page, tracers, model):
     text = "Je suis étudiant."
     shown = open_page(link(model, text, open="steps", by="pieces", step=2))
-    trace = tracers[model].trace(text)
+    trace = tracers[model].trace(text, raw=open_page.raw)
     reading = trace.model.reading
     row = trace.attention("cross").weights_LNTS[reading.layer, reading.head or 0, 1]
     shown_row = shown.eval_on_selector_all(
@@ -435,6 +470,7 @@ def test_ribbons_cards_and_numbers_of_one_step_agree(open_page, tracers, model):
     assert ticks == ["✓"] * {"fr-en-rnn": 3, "fr-en-luong": 3, "fr-en": 4}[model]
 
 
+@on_both
 def test_cards_come_one_by_one_and_back(open_page):
     shown = open_page(link("fr-en-luong", "Je suis étudiant.", open="steps"))
     cards = shown.locator(".card").count()
@@ -543,8 +579,11 @@ def test_every_lesson_loads_by_its_address_and_its_task_can_be_solved(open_page,
         settled(shown)
     fresh = open_page(f"lesson=6&lang={language}")
     assert fresh.locator(".card[aria-current]").count() == 1
+    for part in (".lesson .task", ".step-of.wide"):  # both in sight
+        sync_api.expect(fresh.locator(part)).to_be_in_viewport(ratio=1)
 
 
+@on_both
 def test_the_interface_is_korean_when_asked(open_page):
     shown = open_page(link(open="map,likely,steps,unrolled,beam", lang="ko"))
     drag(shown, "European", "économique")
@@ -565,6 +604,7 @@ def test_the_interface_is_korean_when_asked(open_page):
     assert left <= {"regard"}
 
 
+@on_both
 def test_a_telephone_does_not_scroll_sideways_and_a_finger_moves_the_gaze(open_page):
     shown = open_page(link(open="unrolled,steps"), width=360, has_touch=True)
     assert shown.evaluate("document.documentElement.scrollWidth") <= 360
@@ -613,14 +653,21 @@ def test_files_are_saved_as_what_is_shown(open_page, browser, tracers, tmp_path)
     context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(
-    "address",
+@on(
+    ("open_page", "scheme", "address"),
     [
-        "open=map,likely,steps,unrolled,beam",
-        "m=fr-en&open=heads,map,matrices,steps",
-        "lesson=13",
-        "c=1&open=",
+        *(
+            ("server", scheme, address)
+            for scheme in ("light", "dark")
+            for address in (
+                "open=map,likely,steps,unrolled,beam",
+                "m=fr-en&open=heads,map,matrices,steps",
+                "lesson=13",
+                "c=1&open=",
+            )
+        ),
+        ("file", "light", "open=map,likely,steps,unrolled,beam"),
+        ("file", "dark", "lesson=13"),
     ],
 )
 def test_axe_finds_nothing_serious(open_page, scheme, address):
@@ -744,6 +791,21 @@ def test_our_lessons_are_of_the_same_form():
     assert len(lessons) == 13 and all(one["title"]["ko"] and one["text"]["ko"] for one in lessons)
 
 
+def test_every_figure_of_the_texts_has_an_address_of_the_page():
+    """Those that name a lesson are opened by the test of the lessons."""
+    text = (Path(__file__).parent.parent / "docs" / "lessons.md").read_text()
+    rows = re.findall(r"^\| .* \| `#([^`]+)` \|$", text.partition("## The figures")[2], re.MULTILINE)
+    drawers = (files("regard.viewer") / "static" / "app" / "drawers.js").read_text()
+    names = set(re.findall(r"(\w+): \"", re.search(r"DRAWERS = {(.*)}", drawers)[1]))
+    assert len(rows) == 31 and len(names) == 7
+    for row in rows:
+        asked = dict(parse_qsl(row, strict_parsing=True))
+        assert asked.keys() <= {"lesson", "m", "s", "open", "view", "step", "iv"}
+        assert asked.keys() & {"lesson", "m"} and int(asked.get("lesson", 1)) in range(1, 14)
+        assert asked.get("m", "fr-en") in bundled() and asked.get("open", "map") in names
+        assert all(change["type"] == "force" for change in json.loads(asked.get("iv", "[]")))
+
+
 def test_wrong_input_is_said_and_the_page_goes_on(open_page):
     shown = open_page("m=nothing&s=Oui.&iv=[{&step=99&part=7", allowed=["400"])
     assert said(shown)
@@ -756,6 +818,7 @@ def test_wrong_input_is_said_and_the_page_goes_on(open_page):
     assert "cat" in " ".join(said(shown)).lower()
 
 
+@on_both
 def test_steps_and_changes_are_fast(open_page):
     """A generous bound, for machines that do other work; docs/experiments.md has the times."""
     shown = open_page(link())
@@ -774,10 +837,75 @@ def test_steps_and_changes_are_fast(open_page):
     assert time.monotonic() - begun < 10
 
 
+def tab_to(shown, wanted):
+    """Press the tab key until this has the focus."""
+    for _ in range(60):
+        shown.keyboard.press("Tab")
+        if shown.evaluate("wanted => document.activeElement.matches(wanted)", wanted):
+            return
+    raise AssertionError(f"no tab stop {wanted}")
+
+
+@on("open_page", ["file"])
+def test_all_can_be_done_by_keyboard_and_nothing_moves_by_itself(open_page):
+    shown = open_page("open=", reduced_motion="reduce")
+    keys = shown.keyboard
+    tab_to(shown, ".asking textarea")
+    keys.press("Control+a")
+    keys.type("Le chat dort.")
+    keys.press("Enter")
+    settled(shown)
+    assert said(shown)[:2] == ["The", "cat"]
+    before = said(shown)
+    tab_to(shown, ".source .chip")
+    keys.press("ArrowRight")
+    keys.press("1")
+    wait_for_change(shown)
+    keys.press("Control+z")
+    shown.wait_for_selector(".changes .now", state="detached")
+    settled(shown)
+    assert said(shown) == before
+    tab_to(shown, ".drawer-steps")
+    keys.press("Enter")
+    for key in "..":
+        keys.press(key)
+    assert shown.locator(".card[aria-current] .step-number").inner_text() == "2"
+    keys.press("]")
+    keys.press("e")
+    shown.wait_for_selector(".editor input:focus")
+    keys.type("dog")
+    keys.press("Enter")
+    wait_for_change(shown)
+    assert said(shown)[:2] == ["The", "dog"]
+    keys.press("c")
+    shown.wait_for_selector(".beside .bottleneck")
+    settled(shown)
+    keys.press("?")
+    shown.wait_for_selector("dialog[open]")
+    keys.press("Escape")
+    shown.wait_for_selector("dialog[open]", state="detached")
+    shown.evaluate("document.activeElement.blur()")
+    tab_to(shown, ".lessons summary")
+    keys.press("Enter")
+    keys.press("Tab")
+    keys.press("Enter")
+    sync_api.expect(shown.locator(".lesson .count")).to_have_text("1 of 13")
+    settled(shown)
+    moving = """() => [...document.querySelectorAll("*")].filter((one) => {
+      const { transitionDuration, animationName } = getComputedStyle(one);
+      return parseFloat(transitionDuration) > 0 || animationName !== "none";
+    }).map((one) => one.outerHTML.slice(0, 80))"""
+    assert shown.evaluate(moving) == [] and shown.evaluate("document.getAnimations().length") == 0
+
+
 @pytest.mark.parametrize(
-    "without", ["delete window.Worker", "Object.defineProperty(window, 'localStorage', {get() { throw 1; }})"]
+    "without",
+    [
+        "delete window.Worker",
+        "delete window.WebAssembly; Object.defineProperty(window, 'localStorage', {get() { throw 1; }})",
+    ],
 )
-def test_a_file_works_without_workers_and_without_storage(browser, one_file, without):
+def test_a_file_works_without_workers_web_assembly_or_storage(browser, one_file, without):
     context = browser.new_context(offline=True)
     context.add_init_script(without)
     shown = context.new_page()
@@ -853,6 +981,21 @@ def test_show_makes_a_page_that_goes_on_by_itself(browser, tracers, tmp_path, ca
     frame.locator(".changes .now").wait_for()
     assert frame.locator(".target .chip .text").first.inner_text() == "A"
     context.close()
+
+
+def test_a_damaged_model_is_said_and_the_others_go_on(browser, tmp_path):
+    path = tmp_path / "two.html"
+    LivePage.of("fr-en-rnn", "fr-en-fixed").save(path)
+    html = path.read_text()
+    start = html.index('id="model-0"')
+    path.write_text(html[: start + 200_000] + "AAAA" + html[start + 200_004 :])
+    shown = browser.new_page()
+    shown.goto(f"{path.as_uri()}#{link(text='Le chat dort.')}")
+    assert "damaged" in shown.inner_text(".error")
+    shown.select_option(".model", "fr-en-fixed")
+    settled(shown)
+    assert "cat" in " ".join(said(shown)) and shown.locator(".error").count() == 0
+    shown.close()
 
 
 def test_a_lesson_whose_model_is_not_there_says_so(browser, tmp_path):

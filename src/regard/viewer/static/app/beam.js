@@ -6,7 +6,7 @@ import { t, fixed } from "#app/i18n";
 export const name = "beam";
 export const inputs = (state) => [state.step];
 
-const [WIDTH, HEIGHT, LEFT, TOP, LETTERS] = [116, 26, 18, 30, 10];
+const [WIDTH, HEIGHT, LEFT, TOP, LETTERS] = [130, 26, 18, 30, 10];
 
 export function draw({ trace, state, live, id }) {
   const { beam } = trace;

@@ -3,13 +3,14 @@
 import { h, piece } from "#app/dom";
 import { t, fixed, signed as withSign, percent } from "#app/i18n";
 import { shaded, css, inkOn, gradient } from "#app/colours";
-import { grid, measures, probs, reversals } from "#app/views";
+import { OF_EFFECTS, aboutSource, grid, measures, probs, reversals } from "#app/views";
 
 export const name = "heatmap";
 export const inputs = (state) => [state.by, state.view, state.layer, state.head, state.measure, state.numbers, state.scaled];
 
 export function draw({ trace, state, act, id }) {
   const options = measures(trace, state);
+  const awaited = trace.coming && aboutSource(state) ? (trace.attentions.cross ? [...OF_EFFECTS] : ["erasure"]) : [];
   const current = options.includes(state.measure) ? grid(trace, state) : null;
   const drawn = current?.columns.length ? table(trace, state, current, act, id) : null;
   return h(
@@ -22,7 +23,7 @@ export function draw({ trace, state, act, id }) {
       h(
         "div",
         { class: "choice measures", role: "group", "aria-label": t("measure") },
-        options.map((measure) =>
+        [...options, ...awaited].map((measure) =>
           h(
             "button",
             {
@@ -50,14 +51,20 @@ export function draw({ trace, state, act, id }) {
         ),
       ),
     ),
-    drawn ? [explain(state, current), drawn] : h("p", { class: "hint empty" }, t(trace.coming ? "heatmap.coming" : "heatmap.none")),
+    drawn ? [explain(trace, state, current), drawn] : h("p", { class: "hint empty" }, t(trace.coming ? "heatmap.coming" : "heatmap.none")),
     h("p", { class: "standing" }, t("standing")),
   );
 }
 
-function explain(state, current) {
-  const forced = current.by === "pieces" && state.by === "words";
-  return h("p", { class: "hint" }, t(`measure.${state.measure}.hint`), forced ? ` ${t("by_pieces_only")}` : "");
+function explain(trace, state, current) {
+  const { reading } = trace.model;
+  const own = state.measure === "weights" && current.kind !== "cross"; // a text looks at itself
+  const hints = [t(own ? "measure.weights.own" : `measure.${state.measure}.hint`)];
+  if (state.measure === "weights" && trace.attentions[current.kind]?.normalised === false) hints.push(t("measure.window"));
+  if (state.measure === "weights" && state.view === "alignment" && reading?.shifted)
+    hints.push(t(reading.posterior ? "measure.posterior" : "measure.shifted"));
+  if (current.by === "pieces" && state.by === "words") hints.push(t("by_pieces_only"));
+  return h("p", { class: "hint" }, hints.join(" "));
 }
 
 function table(trace, state, current, act, id) {

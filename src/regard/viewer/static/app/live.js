@@ -7,14 +7,14 @@ import { mount } from "#app/viewer";
 import { heaviest, names, ribbons, unitOf, units } from "#app/views";
 import { focus, looks, moved } from "#app/gaze";
 import { differing } from "#app/differ";
-import { MAX_TEXT, question, remarks } from "#app/question";
+import { FIRST, MAX_TEXT, question, remarks } from "#app/question";
 import { FORMS } from "#app/picture";
 import { saving } from "#app/save";
 import { same, wordsOf } from "#app/changes";
 import * as changes from "#app/changes";
 import * as lessons from "#app/lessons";
 
-const FIRST = { model: "fr-en-rnn", text: "L'accord sur la zone économique européenne a été signé en août 1992." };
+const BESIDE = "(min-width: 1180px)"; // as in style.css
 const PAUSE = 400; // milliseconds after the last letter
 const SETTLED = 250; // milliseconds after the last key that moves a weight
 
@@ -244,7 +244,7 @@ export async function start({ app, main, asked, remember, source }) {
   }
   const act_at = () => viewer.act.stops().findLastIndex((step) => step <= viewer.store.state.step);
 
-  function open(number) {
+  async function open(number) {
     const lesson = lessons.LESSONS[number];
     if (!lesson) return;
     const { stage } = lesson;
@@ -254,8 +254,12 @@ export async function start({ app, main, asked, remember, source }) {
     const view = { step: 0, view: "alignment", layer: null, head: null, measure: "weights", micro: null, pin: null };
     if (viewer?.store) viewer.act.set({ ...view, ...stage.state, open: stage.open ?? ["map"] });
     else asked.state = { ...stage.state, open: stage.open };
-    set({ text: stage.text, model: known(stage.model) ? stage.model : state.model || usual(), changes: stage.changes ?? [], compare: Boolean(stage.compare), part: 0 });
+    Object.assign(state, { text: stage.text, model: known(stage.model) ? stage.model : state.model || usual(), changes: stage.changes ?? [], compare: Boolean(stage.compare), part: 0 });
     scrollTo({ top: 0 });
+    await renew();
+    // Where the lesson stays beside the stage, the drawing that it begins with is brought into sight.
+    if (stage.state?.micro === undefined || !matchMedia(BESIDE).matches) return;
+    setTimeout(() => host.querySelector(".drawing")?.scrollIntoView({ block: "nearest" })); // once the page is shown
   }
 
   const opened = () => asked.state.open ?? memory.get("open")?.split(",").filter(Boolean) ?? ["map"];

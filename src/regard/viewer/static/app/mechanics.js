@@ -4,7 +4,7 @@ import { h, piece, printable } from "#app/dom";
 import { t, translated, fixed } from "#app/i18n";
 import { row, rows } from "#app/arrays";
 import { headOf } from "#app/data";
-import { names, layerAndHead } from "#app/views";
+import { names, layerAndHead, units } from "#app/views";
 import { strip, vector, bars, formula, largest } from "#app/strips";
 import { list } from "#app/candidates";
 import { AGREES, difference, mix } from "#app/computed";
@@ -32,7 +32,12 @@ export function draw({ trace, cards, state, act, id }) {
   const { layer, head } = layerAndHead(trace, state);
   const layered = cards.some((card) => card.shows.some((show) => show.name.includes("{l}")));
   const long = trace.attentions.cross && trace.source.pieces.length > SEEN;
-  const where = layered ? t("mechanics.where", { layer: layer + 1, head: head + 1 }) : "";
+  const hints = [
+    layered && t("mechanics.where", { layer: layer + 1, head: head + 1 }),
+    units(trace.target).length < trace.target.pieces.length && t("mechanics.pieces"),
+    state.view === "alignment" && trace.model.reading?.shifted && t(trace.model.reading.posterior ? "mechanics.posterior" : "mechanics.shifted"),
+    long && t("mechanics.heaviest"),
+  ];
   return h(
     "section",
     { class: "panel mechanics", "aria-labelledby": `${id}-mechanics` },
@@ -40,14 +45,9 @@ export function draw({ trace, cards, state, act, id }) {
       "div",
       { class: "row-of" },
       h("h2", { id: `${id}-mechanics` }, t("mechanics", { step: state.step + 1 })),
-      h("span", { class: "hint" }, t("mechanics.pieces")),
-      h("span", { class: "hint" }, where),
-      state.view === "alignment" && trace.model.reading?.shifted
-        ? h("span", { class: "hint" }, t(trace.model.reading.posterior ? "mechanics.posterior" : "mechanics.shifted"))
-        : null,
-      long ? h("span", { class: "hint" }, t("mechanics.heaviest")) : null,
       micro(cards, state, act),
     ),
+    h("p", { class: "hint" }, hints.filter(Boolean).join(" ")),
     drawing({ trace, cards, state, layer, head, act, id: `${id}-drawing` }),
     h(
       "ol",
@@ -59,7 +59,7 @@ export function draw({ trace, cards, state, act, id }) {
             class: `card ${ROLES[card.key] ?? ""}${state.micro === null || place <= state.micro ? "" : " to-come"}`,
             "aria-current": place === state.micro ? "step" : null,
           },
-          h("h3", null, card.number === null ? null : h("span", { class: "step-number" }, card.number), title(card)),
+          h("h3", null, h("span", { class: "step-number" }, place + 1), title(card)),
           h("p", { class: "formula" }, formula(translated("formula", card.formula) ?? card.formula)),
           card.shows.map((show) => shown(trace, card, show, state.step, layer, head)),
           agreement(trace, card, state.step, layer, head),

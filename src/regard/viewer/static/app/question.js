@@ -4,6 +4,7 @@ import { h, printable } from "#app/dom";
 import { t, languageName } from "#app/i18n";
 import { memory } from "#app/store";
 
+export const FIRST = { model: "fr-en-rnn", text: "L'accord sur la zone économique européenne a été signé en août 1992." };
 export const MAX_TEXT = 600; // characters: what a server traces
 
 /** The field for a sentence, the list of models, the button that puts the model without attention beside. */
@@ -118,7 +119,7 @@ export function remarks({ state, before, viewer, model, note, on }) {
         )
       : null,
     viewer?.store && state.lesson === null && !state.changes.length && !memory.get("moved") && viewer.trace.attentions.cross
-      ? h("p", { class: "first-hint" }, t("first_hint"))
+      ? h("p", { class: "first-hint" }, t(state.text === FIRST.text ? "first_hint.example" : "first_hint"))
       : null,
     state.text.length >= MAX_TEXT ? h("p", { class: "hint too-long" }, t("ask.long", { most: MAX_TEXT })) : null,
     around(before?.[state.part]?.trace),

@@ -13,6 +13,7 @@ export const inputs = (state) => [state.step, state.by, state.view, state.layer,
 const SHARE = 0.9;
 const LOOKS = 0.15; // of a word's weight: what answers "who looked at me?"
 const COLUMNS_BELOW = 560; // pixels: narrower, and the two texts stand beside each other
+const [SLOT, CHIP, MOST] = [760, 66, 32]; // so they do in a slot of two where words do not fit side by side, but for long texts
 
 export function draw({ trace, cards, state, act, live }) {
   const { by, step } = state;
@@ -22,7 +23,13 @@ export function draw({ trace, cards, state, act, live }) {
   return h(
     "section",
     { class: `panel timeline${movable ? " movable" : ""}`, "aria-label": t("timeline") },
-    h("div", { class: "row-of" }, h("h2", null, t("timeline")), byWords(state, act)),
+    h(
+      "div",
+      { class: "row-of" },
+      h("h2", null, t(weights.length ? "timeline" : "timeline.without")),
+      h("bdi", { class: "hint model-of" }, printable(trace.model.label)),
+      byWords(state, act),
+    ),
     h(
       "div",
       { class: "scroll" },
@@ -250,7 +257,9 @@ function byWords(state, act) {
 /** Draw the ribbons: only now are the places of the chips known. */
 export function after(panel, { trace, state, changed }) {
   const stage = panel.querySelector(".stage");
-  stage.classList.toggle("columns", panel.clientWidth < COLUMNS_BELOW);
+  const width = panel.clientWidth;
+  const num = stage.querySelectorAll(".source .chip").length;
+  stage.classList.toggle("columns", width < COLUMNS_BELOW || (width < SLOT && num <= MOST && num * CHIP > width));
   const columns = stage.classList.contains("columns");
   const weights = ribbons(trace, state);
   const svg = stage.querySelector("svg.ribbons");

@@ -107,12 +107,14 @@ export function layerAndHead(trace, state) {
 /** The measures that show what the words of the source do. */
 export const OF_EFFECTS = new Set(["erasure", "only"]);
 
+/** Whether what is looked at is the source. */
+export const aboutSource = ({ view }) => view === "alignment" || view === "cross";
+
 /** The measures that can be shown of what is looked at. */
 export function measures(trace, state) {
   const found = [];
   if (trace.attentions.cross) found.push("weights", "scores");
-  const aboutSource = state.view === "alignment" || state.view === "cross";
-  if (trace.effects && aboutSource && trace.source.words.length) {
+  if (trace.effects && aboutSource(state) && trace.source.words.length) {
     found.push("erasure");
     if (trace.effects.only_piece) found.push("only");
   }

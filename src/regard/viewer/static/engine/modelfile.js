@@ -7,12 +7,17 @@ const MAX_HEADER_BYTES = 5_000_000;
 const SIZES_OF = { F32: 4, I8: 1, U8: 1 };
 
 /** The weights and tokenizers of a file. `shapes` has the shape of every weight that the design needs. */
-export async function readModel(bytes, shapes) {
+export const readModel = (bytes, shapes) =>
+  read(bytes, shapes).catch((error) => {
+    throw error instanceof ModelError ? error : new ModelError("this is not a regard model, or it is damaged");
+  });
+
+async function read(bytes, shapes) {
   const { about, declared, data } = readHeader(bytes);
   const part = (name) => data.subarray(...declared[name].data_offsets);
   for (const name of new Set([...Object.keys(about.parts), ...Object.keys(declared)])) {
-    if (!declared[name] || !about.parts[name]) throw damaged(`${name} is not what was saved`);
-    if (!(await hasHash(part(name), about.parts[name]))) throw damaged(`${name} is not what was saved`);
+    const isSaved = declared[name] && about.parts[name] && (await hasHash(part(name), about.parts[name]));
+    if (!isSaved) throw damaged(`${name} is not what was saved`);
   }
   const weights = {};
   for (const [name, shape] of Object.entries(shapes)) weights[name] = readWeight(name, shape, declared, part);
@@ -22,25 +27,17 @@ export async function readModel(bytes, shapes) {
 }
 
 function readHeader(bytes) {
-  let header, about, declared;
-  try {
-    const length = Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
-    if (length > MAX_HEADER_BYTES || 8 + length > bytes.length) throw new RangeError("header");
-    header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)));
-    about = JSON.parse(header.__metadata__.regard);
-    delete header.__metadata__;
-    declared = header;
-    if (about.format !== MODEL_FORMAT) throw new RangeError(about.format);
-    const data = bytes.subarray(8 + length);
-    for (const [name, { dtype, shape, data_offsets: [first, last] }] of Object.entries(declared)) {
-      const size = shape.reduce((product, one) => product * one, 1) * SIZES_OF[dtype];
-      if (!(first >= 0 && last <= data.length && last - first === size)) throw damaged(`${name} has another size`);
-    }
-    return { about, declared, data };
-  } catch (error) {
-    if (error instanceof ModelError) throw error;
-    throw new ModelError("this is not a regard model, or it is damaged");
+  const length = Number(new DataView(bytes.buffer, bytes.byteOffset, 8).getBigUint64(0, true));
+  if (length > MAX_HEADER_BYTES || 8 + length > bytes.length) throw new RangeError("header");
+  const { __metadata__: metadata, ...declared } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)));
+  const about = JSON.parse(metadata.regard);
+  if (about.format !== MODEL_FORMAT) throw new RangeError(about.format);
+  const data = bytes.subarray(8 + length);
+  for (const [name, { dtype, shape, data_offsets: [first, last] }] of Object.entries(declared)) {
+    const size = shape.reduce((product, one) => product * one, 1) * SIZES_OF[dtype];
+    if (!(first >= 0 && last <= data.length && last - first === size)) throw damaged(`${name} has another size`);
   }
+  return { about, declared, data };
 }
 
 /** A weight as `{shape, values}`; packed bytes times the scale of their row. */

@@ -34,29 +34,17 @@ function bound(logits, prefix, step) {
   return only;
 }
 
-/** The best translation of a source: `{ids, complete, score}`; a beam search adds what it tried to a tree. */
-export function search(engine, source, options, prefix = [], tree = null) {
+/**
+ * The best translation of a source: `{ids, complete, score}`; a beam search adds what it tried to a tree, and to `trail`
+ * where it stood before each step. `from` is such a place of an earlier search, to go on from.
+ */
+export function search(engine, source, options, prefix = [], { tree = null, trail = null, from = null } = {}) {
   const limit = Math.floor(options.max_ratio * source.length) + options.extra_tokens + prefix.length;
   const numSteps = Math.min(limit, engine.maxTokens ?? Infinity);
-  const found = options.beam_size === 1 ? greedy(engine, source, options, prefix, numSteps) : beam(engine, source, options, prefix, numSteps, tree);
+  const found = beam(engine, source, options, prefix, numSteps, { tree, trail, from });
   if (!found || !Number.isFinite(found.score))
     throw new Error("the model computes scores that are not finite, so its weights are damaged or far too large");
   return found;
-}
-
-/** The likeliest id at every step. */
-function greedy(engine, source, { length_penalty }, prefix, numSteps) {
-  let [state, said, logProb] = [engine.start(source), [BOS], 0];
-  for (let step = 0; step < numSteps; step++) {
-    const after = engine.step(state, said.slice(-1));
-    const [logits] = after.logits;
-    const [id] = bestIds(bound(logits, prefix, step), 1);
-    logProb += logits[id] - logNormaliser(logits);
-    said.push(id);
-    state = after.state;
-    if (id === EOS) break;
-  }
-  return finished(said, logProb / lengthFactor(said.length - 1, length_penalty));
 }
 
 /** What was said after `<s>`, without `</s>`. */
@@ -68,12 +56,14 @@ function finished(said, score) {
 /**
  * Each step looks at the likeliest continuations of the open hypotheses. Those among the best `beam_size` that say
  * `</s>` are finished; the best `beam_size` that do not stay open. The search is done when it has `beam_size` finished
- * ones and no open one scores, at its present length, above the worst.
+ * ones and no open one scores, at its present length, above the worst. With a `beam_size` of 1 it is greedy.
  */
-function beam(engine, source, { beam_size: size, length_penalty }, prefix, numSteps, tree) {
-  const kept = [];
-  let [state, rows] = [engine.start(source), [{ said: [BOS], logProb: 0 }]];
-  for (let step = 0; step < numSteps; step++) {
+function beam(engine, source, { beam_size: size, length_penalty }, prefix, numSteps, { tree, trail, from }) {
+  let { first, state, rows } = from ?? { first: 0, state: engine.start(source), rows: [{ said: [BOS], logProb: 0 }] };
+  const kept = from ? [...from.kept] : [];
+  if (from) tree?.begin(from.tree.nodes, first);
+  for (let step = first; step < numSteps; step++) {
+    trail?.push({ first: step, state, rows, kept: [...kept], tree });
     const after = engine.step(state, rows.map(({ said }) => said.at(-1)));
     const factor = lengthFactor(step + 1, length_penalty);
     const atLimit = step + 1 === numSteps;
@@ -106,6 +96,13 @@ function byRank(one, other) {
 export class Tree {
   constructor(numDropped) {
     Object.assign(this, { numDropped, nodes: [], rows: [null], numSteps: 0 });
+  }
+
+  /** Begin with what was tried before this step. */
+  begin(nodes, step) {
+    this.nodes = nodes.filter((node) => node.step < step);
+    this.numSteps = step;
+    if (step) this.rows = [...this.nodes.keys()].filter((at) => nodes[at].step === step - 1 && nodes[at].fate === "open");
   }
 
   add(possible, open, factor) {

@@ -33,7 +33,8 @@ export async function trace(model, asked) {
   if (given && !given.length) throw new RequestError("the given translation is blank; leave it out to have the text translated");
   const mode = given ? "forced" : facts.search.beam_size === 1 ? "greedy" : "beam";
   const tree = mode === "beam" ? new Tree(NUM_DROPPED) : null;
-  const said = given ? { ids: given, complete: true } : search(stepping, ids, facts.search, prefix ?? [], tree);
+  const last = lastSource(model, ids.join());
+  const said = given ? { ids: given, complete: true } : search(stepping, ids, facts.search, prefix ?? [], { tree, ...roadOf(last, prefix, interventions) });
   said.all = said.complete ? [...said.ids, EOS] : said.ids;
   const late = interventions.find((one) => one.type === "look" && one.step >= said.all.length);
   if (late) throw new RequestError(`there is no step ${late.step + 1}: the translation has ${said.all.length} steps`);
@@ -57,7 +58,7 @@ export async function trace(model, asked) {
     model: facts.about,
     request: { ...request, part: null, features: null },
     whole: null,
-    source: { text: safe(asked.text), pieces: read.pieces, words: wordsOf(asked.text, read.spans, ids.length - 1), nearest: detailed ? nearestPieces(source, engine.source, ids) : null },
+    source: { text: safe(asked.text), pieces: read.pieces, words: wordsOf(asked.text, read.spans, ids.length - 1), nearest: detailed ? (last.nearest ??= nearestPieces(source, engine.source, ids)) : null },
     target: targetSection(target, said, seen, numForced),
     attentions: Object.entries(facts.design.attentions).map(([kind, names]) => attentionSection(kind, names, seen, facts, interventions)),
     states: Object.fromEntries(Array.from(seen.recorder.seen.keys()).filter((name) => kept.some((one) => matcher(one).test(name))).map((name) => [name, stateOf(name, seen, facts)])),
@@ -70,6 +71,16 @@ export async function trace(model, asked) {
   document_.timing = { search: rounded(searched - started), record: rounded(recorded - searched), effects: null };
   const wanted = effects && detailed;
   return { document: document_, effects: async (isStale) => (wanted ? effectsOf(stepping, whole, ids, said, seen, asked.text, read, target, isStale) : null) };
+}
+
+/** What is kept of the source that was read last, so that a change of its translation is answered sooner. */
+const lastSource = (model, key) => (model.last?.key === key ? model.last : (model.last = { key, nearest: null, trail: [] }));
+
+/** Where a search begins: forced looks leave all steps before the first of them as they were. The plain search is noted down. */
+function roadOf({ trail }, prefix, interventions) {
+  if (prefix || !interventions.every(({ type }) => type === "look")) return {};
+  if (!interventions.length) return { trail: trail.length ? null : trail };
+  return { from: trail[Math.min(...interventions.map(({ step }) => step), trail.length - 1)] ?? null };
 }
 
 /** The pieces of a text, `</s>` last, with spans in it. */
