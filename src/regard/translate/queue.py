@@ -36,7 +36,7 @@ from regard.translate.plan import Plan, plan_requests
 from regard.translate.request import Request
 from regard.translate.result import Translation
 from regard.translate.retry import Attempt, Copied, attempts, first_attempt, in_capitals
-from regard.translate.terms import matches_in, terms_of
+from regard.translate.terms import matches_in, num_missed, terms_of
 
 # Second tries of a segment may cost as much as the first one, and a short segment this much: without a limit
 # a text that makes no sense costs several times as much as one that does.
@@ -79,6 +79,8 @@ class _Segment:
     found: list[Outcome | None] = field(default_factory=list)  # of each stretch of the attempt
     num_missing: int = 0
     best: Outcome | None = None
+    free: Outcome | None = None
+    """The first translation, if it was searched without the terms of the glossary and misses some."""
     budget: int = 0  # source tokens that may still be searched in second tries
     others: Iterator[Attempt] = field(default_factory=lambda: iter(()))  # attempts to come
 
@@ -192,7 +194,9 @@ class Queue:
             text = self._texts[number] = _Text(number, request, plan, nothing, len(stretches), marked)
             for place, stretch in enumerate(stretches):
                 if stretch.given is not None and stretch.given.ids is None:
-                    text.outcomes[place] = outcome_given(self.model, self._with_terms(stretch, request), None)
+                    text.outcomes[place] = outcome_given(
+                        self.model, self._with_terms(stretch, request, holds=False), None
+                    )
                     text.num_left -= 1
                     continue
                 spans = [one.span for one in matches_in(request.glossary, stretch.source)]
@@ -224,21 +228,30 @@ class Queue:
         stretches = {place: Stretch(source, one) for (place, source), one in zip(fresh, ids, strict=True)}
         stretches |= {place: whole for place, one in enumerate(way.stretches) if one is whole.source}
         segment.num_missing = len(stretches)
-        search = _search(segment.text.request.search, way)
+        request = segment.text.request
+        search = _search(request.search, way)
         for place, stretch in stretches.items():
-            entry = _Entry(segment, place, self._with_terms(stretch, segment.text.request), search)
+            with_matches = self._with_terms(stretch, request, holds=self._holds_terms(segment))
+            entry = _Entry(segment, place, with_matches, search)
             if stretch.given is not None:
                 self._alone.append(entry)
             else:
                 self._waiting.setdefault(entry.group, []).append(entry)
 
-    def _with_terms(self, stretch: Stretch, request: Request) -> Stretch:
-        """Return the stretch with the terms of the glossary in it."""
+    def _with_terms(self, stretch: Stretch, request: Request, *, holds: bool) -> Stretch:
+        """Return the stretch with the terms of the glossary in it, which its translation must hold or not."""
         matches = matches_in(request.glossary, stretch.source)
         if not matches:
             return stretch
-        terms = terms_of(self.model, matches, stretch.source.text, stretch.ids)
+        terms = terms_of(self.model, matches, stretch.source.text, stretch.ids) if holds else None
         return replace(stretch, matches=tuple(matches), terms=terms)
+
+    def _holds_terms(self, segment: _Segment) -> bool:
+        """Tell whether a search must hold the terms: only once one without them has missed some.
+
+        Alternatives must hold them too, so they are searched with the terms from the beginning.
+        """
+        return segment.text.request.num_best > 1 or segment.free is not None
 
     def drop(self, number: int) -> None:
         """Forget a request; what is under way for it comes to nothing."""
@@ -334,6 +347,16 @@ class Queue:
                     segment.way = Attempt((segment.stretch.source,))
                     self._start(segment)
                     return False
+                if (
+                    segment.stretch.given is None
+                    and not self._holds_terms(segment)
+                    and num_missed(tried.terms)
+                ):
+                    segment.free = tried
+                    self._start(segment)
+                    return False
+                if segment.free is not None:
+                    tried = max(tried, segment.free, key=lambda one: (-num_missed(one.terms), one.rank))
                 if self._keep_first(segment, tried):
                     return True
             elif tried is not None and tried.text != segment.best.text:
