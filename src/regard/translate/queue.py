@@ -16,9 +16,11 @@ from regard.loaded import Loaded
 from regard.options.search import BeamOptions, SampleOptions
 from regard.search.searcher import Query, Search, num_rows
 from regard.search.task import Found
+from regard.text.conventions import CONVENTIONS
 from regard.text.markup import Marked
 from regard.text.markup import read as read_markup
 from regard.text.normalize import Normalized
+from regard.text.words import Span
 from regard.translate.language import is_other_language
 from regard.translate.markup import with_tags
 from regard.translate.memory import look_up, with_memory
@@ -35,8 +37,9 @@ from regard.translate.outcome import (
 from regard.translate.plan import Plan, plan_requests
 from regard.translate.request import Request
 from regard.translate.result import Translation
-from regard.translate.retry import Attempt, Copied, attempts, first_attempt, in_capitals
+from regard.translate.retry import Attempt, Copied, attempts, first_attempt, in_capitals, spelt_out
 from regard.translate.terms import matches_in, num_missed, terms_of
+from regard.vocabulary import NUM_RESERVED, UNK
 
 # Second tries of a segment may cost as much as the first one, and a short segment this much: without a limit
 # a text that makes no sense costs several times as much as one that does.
@@ -200,6 +203,9 @@ class Queue:
                     text.num_left -= 1
                     continue
                 spans = [one.span for one in matches_in(request.glossary, stretch.source)]
+                if stretch.given is None and self._tries_again(request):
+                    stretch = self._spelt_out(stretch, spans)
+                    spans = [one.span for one in matches_in(request.glossary, stretch.source)]
                 way = first_attempt(stretch.source, self._tries_again(request), spans)
                 round = self._round if turn is None else turn(len(stretch.ids))
                 if stretch.given is not None:
@@ -214,6 +220,19 @@ class Queue:
         tokenizers = self.model.tokenizers
         (ids,) = tokenizers.target.encode_batch([tokenizers.clean_target(prefix)])
         return Stretch(stretch.source, stretch.ids, ids.astype(np.int64))
+
+    def _spelt_out(self, stretch: Stretch, terms: Sequence[Span]) -> Stretch:
+        """Return the stretch without `&` if the model has no piece for it: it would make something up."""
+        tokenizer, language = self.model.tokenizers.source, self.model.source_language
+        convention = CONVENTIONS.get(language or "")
+        if convention is None or "&" not in stretch.source.text:
+            return stretch
+        (pieces,) = tokenizer.encode_batch(["&"])
+        if not any(UNK <= id < NUM_RESERVED for id in pieces):
+            return stretch
+        source = spelt_out(stretch.source, convention.ampersand, terms)
+        (ids,) = tokenizer.encode_batch([source.text])
+        return replace(stretch, source=source, ids=ids)
 
     def _start(self, segment: _Segment) -> None:
         """Put the stretches of the segment's attempt in line."""
