@@ -149,6 +149,20 @@ def test_terms_replace_their_own_words_and_are_reported(translator):
     assert one.to_json()["terms"][1]["status"] == "used"
 
 
+def test_a_translation_that_holds_its_terms_anyway_is_not_searched_again(translator, monkeypatch):
+    monkeypatch.setattr("regard.search.searcher.beam_with_terms", None)
+    (plain,) = translator.translate(["The cat is big."])
+    (one,) = translator.translate(["The cat is big."], glossary={"cat": "chat"})
+    assert one.text == plain.text and [term.status for term in one.terms] == ["used"]
+
+
+def test_alternatives_hold_the_terms_too(translator):
+    text = "The authorities took measures."
+    (one,) = translator.translate([text], glossary={"authorities": "autorités"}, num_best=4)
+    assert len(one.alternatives) > 1
+    assert all("autorités" in other for other in [one.text, *(other.text for other in one.alternatives)])
+
+
 def test_code_and_addresses_have_no_terms(translator):
     text = "See `house.py` and https://house.org/house in the house."
     (one,) = translator.translate([text], glossary={"house": "demeure"})

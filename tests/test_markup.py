@@ -186,3 +186,8 @@ def test_markup_is_xml_or_html_and_for_one_translation():
         regard.Request("a", markup="tex")
     with pytest.raises(ConfigError, match="num_best"):
         regard.Request("a", markup="xml", num_best=2)
+
+
+def test_a_comment_without_an_end_is_kept_and_told():
+    marked = read("One <!-- two", "html")
+    assert marked.text.strip() == "One" and marked.tags[0].opening == "<!-- two" and marked.is_broken

@@ -12,6 +12,9 @@ _TRANSLATED = frozenset(("alt", "title", "placeholder", "aria-label", "summary",
 _META = frozenset(
     ("description", "keywords", "og:title", "og:description", "twitter:title", "twitter:description")
 )
+_ORNAMENTS = frozenset("|•·¶§↑↓→←↩▲▼×")
+_ENDS = frozenset(".!?:;,»”)")
+_HEADING_NUMBER = re.compile(r"(?:[\dA-Z]{1,3}\.)+\d{0,3}[.)]?|\d{1,3}\)")
 _VERBATIM = frozenset(("pre", "listing", "xmp"))
 
 
@@ -87,26 +90,43 @@ def _segment(run: list[Token], text: str, lines: Lines, offset: int, first_line:
 
 
 def _trimmed(run: list[Token]) -> list[Token]:
-    """Return the tokens from the first to the last that is text or a whole element with text."""
+    """Return the tokens from the first to the last that is text or a whole element with text.
+
+    Elements of signs (¶), the number of a heading and that of a footnote behind a sentence stay outside.
+    """
     partner = _partners(run)
     first, last = 0, len(run)
 
     def is_outside(number: int) -> bool:
         token = run[number]
         if token.kind == "text":
-            return token.value.isspace()
+            return not set(token.value.strip()) - _ORNAMENTS
         return token.kind == "empty" or (token.kind in ("open", "close") and number not in partner)
 
+    def said(start: int, end: int) -> str:
+        return "".join(token.value for token in run[start:end]).strip()
+
     while first < last:
+        other, begin = partner.get(first, -1), partner.get(last - 1, last)
         if is_outside(first):
             first += 1
         elif is_outside(last - 1):
             last -= 1
-        elif partner.get(first) == last - 1:  # a pair around everything
+        elif other == last - 1:  # a pair around everything
             first, last = first + 1, last - 1
+        elif first < other and _HEADING_NUMBER.fullmatch(said(first, other)):
+            first = other + 1
+        elif first < begin < last and _stands_apart(said(begin, last), said(first, begin)):
+            last = begin
         else:
             break
     return run[first:last]
+
+
+def _stands_apart(text: str, before: str) -> bool:
+    """Tell whether an element at the end is no part of the sentence before it."""
+    is_number = not has_words(text) and before[-1:] in _ENDS
+    return is_number or not any(map(str.isalnum, text))
 
 
 def _partners(run: list[Token]) -> dict[int, int]:

@@ -37,6 +37,14 @@ _LEFT_OUT = frozenset(("w:proofErr", "w:lastRenderedPageBreak", "text:soft-page-
 _RUN_PROPERTIES = frozenset(("w:rPr", "a:rPr"))
 _LANGUAGE = re.compile(r"<w:(?:lang|noProof)\b[^<>]*/>")
 _EMPTY = re.compile(r"<(\w+:rPr)\s*(?:/>|></\1>)")
+# Names of styles and of fonts in which people write code.
+_CODE_STYLE = re.compile(
+    r"preformatted|source(?:_20_| )?(?:text|code)|verbatim|teletype|user(?:_20_| )?entry|\bcode|code\b", re.I
+)
+_CODE_FONT = re.compile(r"courier|consolas|menlo|monaco|monospace|\bmono\b|source code", re.I)
+_NAMED = re.compile(
+    r'<w:[rp]Style w:val="([^"]*)"|<(?:w:rFonts|a:latin)\b[^<>]*?(?:w:ascii|typeface)="([^"]*)"'
+)
 _PARAGRAPH_PROPERTIES = frozenset(("w:pPr", "a:pPr", "a:endParaRPr"))
 
 
@@ -45,10 +53,11 @@ def paragraphs(text: str, wanted: Wanted, kind: str) -> Work:
     depth = max((depth for depth, _ in _found(read_xml(text), _PARAGRAPHS[kind])), default=-1)
     for level in range(depth, -1, -1):
         root = read_xml(text)
+        code = _code_styles(root) if kind == "text" else frozenset()
         segments = []
         for number, (other, paragraph) in enumerate(_found(root, _PARAGRAPHS[kind]), 1):
             if other == level:
-                one = _of_spans(text, paragraph) if kind == "text" else _of_runs(text, paragraph, kind)
+                one = _of_spans(text, paragraph, code) if kind == "text" else _of_runs(text, paragraph, kind)
                 segments += [] if one is None else [replace(one, line=number)]
         text = yield from replaced(text, segments)
     return text
@@ -65,25 +74,53 @@ def _found(root: Element, names: tuple[str, ...]) -> Iterator[tuple[int, Element
         waiting += [(depth + is_one, child) for child in reversed(element.children)]
 
 
-def _of_spans(text: str, paragraph: Element) -> Segment | None:
-    """Return a paragraph of OpenDocument, whose inline elements are tags already."""
-    inline = Inline()
+def _code_styles(root: Element) -> frozenset[str]:
+    """Return the automatic styles of OpenDocument in which code is written."""
+    found, waiting = set(), [root]
+    while waiting:
+        element = waiting.pop()
+        waiting += element.children
+        if element.name == "style:style":
+            fonts = [one.attributes.get("style:font-name", "") for one in element.children]
+            is_code = _CODE_STYLE.search(element.attributes.get("style:parent-style-name", "")) is not None
+            is_text = element.attributes.get("style:family") == "text"
+            if is_code or (is_text and any(map(_CODE_FONT.search, fonts))):
+                found.add(element.attributes.get("style:name", ""))
+    return frozenset(found)
 
-    def walk(element: Element) -> None:
+
+def _of_spans(text: str, paragraph: Element, code: frozenset[str]) -> Segment | None:
+    """Return a paragraph of OpenDocument, whose inline elements are tags already."""
+
+    def is_code(element: Element) -> bool:
+        style = element.attributes.get("text:style-name", "")
+        return style in code or _CODE_STYLE.search(style) is not None
+
+    if is_code(paragraph):
+        return None
+
+    def walk(element: Element, inline: Inline, keeps_code: bool) -> None:
         place = element.inner
         for child in element.children:
             inline.text(html.unescape(text[place : child.start]))
             place = child.end
-            if child.name in _AROUND and child.inner < child.inner_end:
+            written = text[child.start : child.end]
+            if keeps_code and child.name == "text:span" and is_code(child):
+                inline.kept(written, html.unescape(re.sub(r"<[^<>]*>", "", written)))
+            elif child.name in _AROUND and child.inner < child.inner_end:
                 name = inline.open(text[child.start : child.inner], text[child.inner_end : child.end])
-                walk(child)
+                walk(child, inline, keeps_code)
                 inline.close(name)
             elif child.name not in _LEFT_OUT:
-                inline.empty(text[child.start : child.end])
+                inline.empty(written)
         inline.text(html.unescape(text[place : element.inner_end]))
 
-    walk(paragraph)
-    if not inline.has_words:
+    for keeps_code in (True, False):  # a paragraph in such a font and nothing else is text
+        inline = Inline()
+        walk(paragraph, inline, keeps_code)
+        if inline.has_words:
+            break
+    else:
         return None
     write = partial(inline.write, escape=_spaced)
     return Segment(inline.xml, paragraph.inner, paragraph.inner_end, 0, "xml", write)
@@ -121,11 +158,12 @@ def _of_runs(text: str, paragraph: Element, prefix: str) -> Segment | None:
     The commonest format needs no tag; each stretch in another is a pair of tags.
     """
     content = [one for one in paragraph.children if one.name not in _PARAGRAPH_PROPERTIES]
-    if not content:
+    if not content or _is_code(text[paragraph.inner : content[0].start]):
         return None
     nodes = _with_fields(_nodes(text, content, prefix))
     sizes: Counter[str] = Counter()
-    for one in _all_words(nodes):
+    words = list(_all_words(nodes))
+    for one in [one for one in words if not _is_code(one.style)] or words:
         sizes[one.style] += len(one.text)
     usual = max(sizes, key=lambda style: sizes[style], default="")
     inline, styles = Inline(), {}
@@ -133,6 +171,10 @@ def _of_runs(text: str, paragraph: Element, prefix: str) -> Segment | None:
     def add(nodes: list[_Node]) -> None:
         for style, group in groupby(nodes, lambda one: one.style if isinstance(one, _Words) else None):
             name = None
+            if style is not None and style != usual and _is_code(style):
+                said = "".join(one.text for one in group if isinstance(one, _Words))
+                inline.kept(_written_run(said, style, prefix), said)
+                continue
             if style not in (None, usual):
                 name = inline.open("", "")
                 styles[name] = style
@@ -216,14 +258,24 @@ def _all_words(nodes: list[_Node]) -> Iterator[_Words]:
             yield from _all_words(one.children)
 
 
+def _is_code(properties: str) -> bool:
+    """Tell whether a style or a font of a run, or the style of a paragraph, is one for code."""
+    return any(
+        _CODE_STYLE.search(style) or _CODE_FONT.search(font) for style, font in _NAMED.findall(properties)
+    )
+
+
+def _written_run(said: str, style: str, prefix: str) -> str:
+    space = ' xml:space="preserve"' if prefix == "w" else ""
+    return f"<{prefix}:r>{style}<{prefix}:t{space}>{html.escape(said, quote=False)}</{prefix}:t></{prefix}:r>"
+
+
 def _written_runs(marked: str, inline: Inline, styles: dict[str, str], usual: str, prefix: str) -> str:
     """Return the runs of a translated paragraph."""
-    space = ' xml:space="preserve"' if prefix == "w" else ""
     pieces, style = [], [usual]
     for is_text, group in groupby(tokens(marked, "xml"), lambda one: one.kind == "text"):
         if is_text:
-            said = html.escape("".join(token.value for token in group), quote=False)
-            pieces.append(f"<{prefix}:r>{style[-1]}<{prefix}:t{space}>{said}</{prefix}:t></{prefix}:r>")
+            pieces.append(_written_run("".join(token.value for token in group), style[-1], prefix))
             continue
         for token in group:
             if token.name not in styles:

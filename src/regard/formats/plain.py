@@ -4,39 +4,55 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 
 from regard.formats.segments import Lines, Segment, Wanted, Work, has_words, replaced
 
 _PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
 _BEGIN = re.compile(r"\s*(?:[-*•·–]\s|\d{1,3}[.)]\s|[>#|])")
 _MIN_WIDTH = 40
+_GAP = re.compile(r"(?<=\S)(?: {3,}| *\t\s*)(?=\S)")
+_OPTIONS = re.compile(
+    r"--?\w[\w-]*(?:[ =][A-Z_]+)?(?:,? *--?\w[\w-]*(?:[ =]?\[?=?[A-Z_]+\]?)?)*"
+)  # of a command
 
 
 def plain_document(text: str, wanted: Wanted) -> Work:
     """Translate plain text."""
-    return (yield from replaced(text, list(_segments(text))))
+    return (yield from replaced(text, list(plain_segments(text))))
 
 
-def _segments(text: str) -> Iterator[Segment]:
+def plain_segments(text: str) -> Iterator[Segment]:
+    """Yield what is translated of a plain text: paragraphs, lines, and columns of lines."""
     lines = Lines(text)
     for found in _PARAGRAPH.finditer(text):
         place = found.start()
         for group in _groups(found[0].splitlines(keepends=True)):
             written = "".join(group)
-            inner = written.strip()
-            lead = len(written) - len(written.lstrip())
-            start, end = place + lead, place + lead + len(inner)
-            place += len(written)
-            if not has_words(inner):
-                continue
-            write: Callable[[str], str] = str
-            if len(group) > 1:
-                indent = group[1][: len(group[1]) - len(group[1].lstrip())]
-                ending = "\r\n" if "\r\n" in written else "\n"
-                write = partial(
-                    _wrapped, width=max(map(_width, group)), indent=indent, ending=ending, lead=lead
+            for start, end in pairwise((0, *_columns(group), len(written))):
+                inner = written[start:end].strip()
+                lead = end - len(written[start:end].lstrip())
+                if not has_words(inner) or _OPTIONS.fullmatch(inner):
+                    continue
+                write: Callable[[str], str] = str
+                if "\n" in inner:
+                    indent = group[1][: len(group[1]) - len(group[1].lstrip())]
+                    ending = "\r\n" if "\r\n" in written else "\n"
+                    width = max(map(_width, group))
+                    write = partial(_wrapped, width=width, indent=indent, ending=ending, lead=lead)
+                first = place + lead
+                yield Segment(
+                    " ".join(inner.split()), first, first + len(inner), lines.at(first), write=write
                 )
-            yield Segment(" ".join(inner.split()), start, end, lines.at(start), write=write)
+            place += len(written)
+
+
+def _columns(group: list[str]) -> list[int]:
+    """Return where the columns of a text begin but the first: those of a line, or the one that is wrapped."""
+    starts = [gap.end() for gap in _GAP.finditer(group[0])]
+    if len(group) == 1:
+        return starts
+    return [start for start in starts if start == len(group[1]) - len(group[1].lstrip())]
 
 
 def _groups(lines: list[str]) -> Iterator[list[str]]:

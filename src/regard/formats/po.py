@@ -8,7 +8,8 @@ from functools import partial
 
 from regard.corpus.po_format import PoEntry, po_entries, po_header
 from regard.errors import CorpusError, DocumentError
-from regard.formats.segments import HAS_TRANSLATION, Edit, Segment, Wanted, Work, has_words, replaced
+from regard.formats.plain import plain_segments
+from regard.formats.segments import HAS_TRANSLATION, Edit, Segment, Wanted, Work, changed, replaced
 from regard.text.protect import items
 
 _FEW = "n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20)"
@@ -70,7 +71,7 @@ def _comments(lines: Sequence[str], first_keyword: int) -> range:
 def _segments(
     entry: PoEntry, text: str, starts: Sequence[int], top: int, num_plurals: int, wanted: Wanted
 ) -> Iterator[Segment]:
-    """Yield a segment for each form; the last one has the place, and writes all of them.
+    """Yield the segments of each form; the last one has the place, and writes all of them.
 
     Notes are comments at `top`, where the entry begins with its comments.
     """
@@ -82,17 +83,19 @@ def _segments(
     forms = ["msgid"] if num_plurals > 1 or not is_plural else []
     forms += ["msgid_plural"] * (num_plurals - len(forms)) if is_plural else []
     sources = [entry.text(form) for form in forms]
-    if not all(map(has_words, sources)):
+    parts = [list(plain_segments(source)) for source in sources]
+    if not all(parts):
         return
     start, end = starts[entry.line - 1], starts[entry.lines[keywords[-1]][1]]
     before = text[start : starts[entry.lines[keywords[0]][0] - 1]]
     ending = "\r\n" if "\r\n" in before else "\n"
-    writer = _Writer(before, sources, is_plural, entry.is_fuzzy, ending)
-    for number, source in enumerate(sources):
-        place = (start, end) if number == len(sources) - 1 else (start, start)
+    writer = _Writer(before, sources, parts, is_plural, entry.is_fuzzy, ending)
+    for number, form in enumerate(parts):
         about = f"# regard: msgstr[{number}]: " if is_plural else "# regard: "
         annotate = partial(_noted, top, about, ending)
-        yield Segment(source, *place, entry.line, write=writer.add, annotate=annotate)
+        for part in form:
+            place = (start, end) if part is parts[-1][-1] else (start, start)
+            yield Segment(part.text, *place, entry.line, write=writer.add, annotate=annotate)
 
 
 def _noted(top: int, about: str, ending: str, note: str) -> list[Edit]:
@@ -101,33 +104,40 @@ def _noted(top: int, about: str, ending: str, note: str) -> list[Edit]:
 
 @dataclass
 class _Writer:
-    """Gathers the forms of an entry, and writes it with the last of them."""
+    """Gathers the translations of an entry, and writes it with the last of them."""
 
     before: str  # the lines with msgctxt and msgid
     sources: list[str]
+    parts: list[list[Segment]]  # of each source
     is_plural: bool
     was_fuzzy: bool
     ending: str
-    said: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)  # of each part
 
     def add(self, said: str) -> str:
-        """Take a form; return the whole entry with the last one."""
-        source = self.sources[len(self.said)]
-        inner = source.strip("\n")
-        lead, tail = source[: source.find(inner)], source[source.find(inner) + len(inner) :]
-        self.said.append(lead + said.strip("\n") + tail)
-        if len(self.said) < len(self.sources):
+        """Take the translation of a part; return the whole entry with the last one."""
+        parts = [one for form in self.parts for one in form]
+        self.written.append(parts[len(self.written)].write(said.strip("\n")))
+        if len(self.written) < len(parts):
             return ""
-        pairs = zip(self.sources, self.said, strict=True)
-        is_fuzzy = any(_placeholders(source) != _placeholders(said) for source, said in pairs)
+        left = iter(self.written)
+        texts = [
+            changed(source, [Edit(one.start, one.end, next(left)) for one in form])
+            for source, form in zip(self.sources, self.parts, strict=True)
+        ]
+        pairs = zip(self.sources, texts, strict=True)
+        is_fuzzy = any(_placeholders(source) != _placeholders(text) for source, text in pairs)
         mark = f"#, fuzzy{self.ending}" if is_fuzzy and not self.was_fuzzy else ""
-        keywords = [f"msgstr[{form}]" if self.is_plural else "msgstr" for form in range(len(self.said))]
-        fields = [_field(*one, self.ending) for one in zip(keywords, self.said, strict=True)]
+        keywords = [f"msgstr[{form}]" if self.is_plural else "msgstr" for form in range(len(texts))]
+        fields = [_field(*one, self.ending) for one in zip(keywords, texts, strict=True)]
         return mark + self.before + "".join(fields)
 
 
-def _placeholders(text: str) -> Counter[str]:
-    return Counter(item.text for item in items(text) if item.kind == "placeholder")
+def _placeholders(text: str) -> tuple[Counter[str], list[str], int]:
+    """Return the placeholders, those that must keep their order, and how many percent signs there are."""
+    found = [item.text for item in items(text) if item.kind == "placeholder"]
+    in_order = [one for one in found if one[0] == "%" and one[1] != "(" and "$" not in one]
+    return Counter(found), in_order, text.count("%")
 
 
 def _field(keyword: str, text: str, ending: str) -> str:

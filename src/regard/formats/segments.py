@@ -75,10 +75,15 @@ def replaced(text: str, segments: Sequence[Segment], edits: Iterable[Edit] = ())
         changes.append(Edit(one.start, one.end, one.write(said.text)))
         if said.note and one.annotate is not None:
             changes += one.annotate(said.note)
+    return changed(text, changes)
+
+
+def changed(text: str, edits: Iterable[Edit]) -> str:
+    """Return a text with its edits; those at the same place in the order in which they are given."""
     place, pieces = 0, []
-    for change in sorted(changes, key=lambda one: (one.start, one.end)):  # in this order at the same place
-        pieces += [text[place : change.start], change.text]
-        place = change.end
+    for one in sorted(edits, key=lambda one: (one.start, one.end)):
+        pieces += [text[place : one.start], one.text]
+        place = one.end
     return "".join([*pieces, text[place:]])
 
 

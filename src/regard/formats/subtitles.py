@@ -12,8 +12,12 @@ _CUE = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 _PLACED = re.compile(r"(?:\{\\[^{}\n]*\})+")  # {\an8}: where the cue is shown
-_DASH = re.compile(r"^[ \t]*[-–—]", re.MULTILINE)
-_SPEAKER = re.compile(r"\s*[-–—]\s*(?=\S)")  # stays: models leave it out
+_DASH = re.compile(r"[ \t]*[-–—]")
+_NAME = r"[A-Z][A-Z0-9 .'’-]*:[ \t]+"  # of a speaker, in capitals
+_SOUND = re.compile(r"\s*(?:\[[^\[\]\n]*\]|\([^()\n]*\))\s*\Z")  # [door closes]
+# What stays before and behind the words: models leave it out, or make words of it.
+_LEAD = re.compile(rf"\s*(?:[-–—]\s*)?(?:{_NAME})?(?:[♪♫]+\s*)?(?=\S)")
+_TAIL = re.compile(r"\s*[♪♫]+\s*\Z|\s*\Z")
 
 
 def subtitles(text: str, wanted: Wanted) -> Work:
@@ -27,22 +31,34 @@ def _segments(text: str) -> Iterator[Segment]:
         start, end = found.span("text")
         placed = _PLACED.match(text, start)
         start = placed.end() if placed else start
-        written = text[start:end]
-        # Two speakers have a line each; other lines are one text.
-        parts = written.splitlines(keepends=True) if len(_DASH.findall(written)) > 1 else [written]
-        for part in parts:
-            dash = _SPEAKER.match(part)
-            spoken = part[dash.end() :] if dash else part
-            inner = spoken.strip()
+        for part in _parts(text[start:end]):
+            lead, tail = _LEAD.match(part), _TAIL.search(part)
+            first, last = lead.end() if lead else 0, tail.start() if tail else len(part)
+            if _SOUND.match(part[first:last]):
+                first, last = first + 1, last - 1
+            inner = part[first:last]
             if has_words(re.sub(r"<[^<>]*>", "", inner)):
-                first = start + len(part) - len(spoken.lstrip())
-                write = partial(
-                    _in_lines, num_lines=inner.count("\n") + 1, ending="\r\n" if "\r\n" in part else "\n"
-                )
+                num_lines, ending = inner.count("\n") + 1, "\r\n" if "\r\n" in part else "\n"
+                write = partial(_in_lines, num_lines=num_lines, ending=ending)
+                begin = start + first
                 yield Segment(
-                    " ".join(inner.split()), first, first + len(inner), lines.at(first), "html", write
+                    " ".join(inner.split()), begin, begin + len(inner), lines.at(begin), "html", write
                 )
             start += len(part)
+
+
+def _parts(cue: str) -> list[str]:
+    """Return the texts of a cue: what each speaker says, and each sound. Other lines are one text."""
+    lines = cue.splitlines(keepends=True)
+    is_dialogue = sum(_DASH.match(line) is not None for line in lines) > 1
+    parts: list[str] = []
+    for line in lines:
+        begins = (is_dialogue and _DASH.match(line)) or re.match(_NAME, line) or _SOUND.match(line)
+        if parts and not begins and not _SOUND.match(parts[-1]):
+            parts[-1] += line
+        else:
+            parts.append(line)
+    return parts
 
 
 def _in_lines(text: str, num_lines: int, ending: str) -> str:

@@ -30,7 +30,7 @@ _MOST = 2.0
 rest least by chance, and not where its source words are translated."""
 _MIN_SIZE = 5  # narrower beams find no good place for a term
 _BEGUN = 2  # hypotheses with the same number of ids of a term
-_MAX_BEGUN = 24
+_MAX_BEGUN = 8
 
 Form = tuple[int, ...]
 
@@ -113,10 +113,12 @@ class _Progress:
 class _Follow:
     """The terms of one sentence, and what each id does to a hypothesis."""
 
-    def __init__(self, terms: Terms, ends_word_V: NDArray[np.bool_], joins_V: NDArray[np.bool_]) -> None:
+    def __init__(self, terms: Terms, ends_word: Sequence[bool], joins: Sequence[bool]) -> None:
         self.terms = terms
         self.all = (1 << len(terms.wanted)) - 1
-        self._ends_word_V, self._joins_V = ends_word_V, joins_V
+        self._ends_word, self._joins = ends_word, joins
+        every = (*(one.forms for one in terms.wanted), *terms.forbidden)
+        self._first = {form[0] for one in every for form in (*one.after_space, *one.joined, *one.at_start)}
 
     def next_ids(self, now: _Progress, step: int) -> set[int]:
         """Return the ids that begin a missing term or go on with one."""
@@ -126,9 +128,24 @@ class _Follow:
                 found.update(form[0] for form in one.forms.allowed(step, now.is_joined))
         return found
 
+    def afterwards(self, now: _Progress, step: int, offers: Sequence[tuple[int, float]]) -> list[_Progress]:
+        """Return `after` for each id and its log-probability; most ids belong to no term, and are alike."""
+        own = self._first | {one.form[one.num_said] for one in (*now.begun, *now.forbidden)}
+        others: dict[tuple[bool, bool], _Progress] = {}
+        found = []
+        for id, log_prob in offers:
+            kind = self._ends_word[id], self._joins[id]
+            after = None if id in own else others.get(kind)
+            if after is None:
+                after = self.after(now, id, log_prob, step)
+                if id not in own:
+                    others[kind] = after
+            found.append(after)
+        return found
+
     def after(self, now: _Progress, id: int, log_prob: float, step: int) -> _Progress:
         """Return what is said of the terms once the id is said, which has this log-probability."""
-        is_undone = now.finished and not self._ends_word_V[id]
+        is_undone = now.finished and not self._ends_word[id]
         held = now.held & ~now.finished if is_undone else now.held
         spared = now.spared - now.begun_spared if is_undone else now.spared
         begun = [_Begun(one.term, one.form, one.num_said + 1) for one in now.begun if _goes_on(one, id)]
@@ -159,7 +176,7 @@ class _Follow:
             finished,
             tuple(one for one in forbidden if one.num_said < len(one.form)),
             any(one.num_said == len(one.form) for one in forbidden),
-            bool(self._joins_V[id]),
+            self._joins[id],
             spared + begun_spared if finished else spared,
             begun_spared,
         )
@@ -287,9 +304,10 @@ def beam_with_terms(
     `num_prefix` says how many ids of each translation are given. If attention `is_shifted`, each step shows
     where the id that it reads came from.
     """
-    ends_word_V, joins_V = target.ends_word_V, target.joins_V
+    ends_word_V = target.ends_word_V
+    ends_word, joins = ends_word_V.tolist(), target.joins_V.tolist()
     sentences = [
-        _Sentence(_Follow(one, ends_word_V, joins_V), options.beam_size, given)
+        _Sentence(_Follow(one, ends_word, joins), options.beam_size, given)
         for one, given in zip(terms, num_prefix, strict=True)
     ]
     record, rules = Record(engine, task), Rules(task.rules, len(sentences))
@@ -361,11 +379,13 @@ def _offers(
         # A term may be said even if a rule forbids it, such as that against repetition.
         others = wanted[place].difference(id for id, logit in free if logit > -np.inf)
         forced = [(id, float(logits_RV[place, id])) for id in sorted(others)]
-        for id, logit in (*free, *forced):
-            total = start + logit
-            if total > -np.inf and not (row.now.must_go_on and ends_word_V[id]):
-                now = follow.after(row.now, id, total - row.log_prob, step)
-                score = (total + follow.spared(now)) / factor + row.bonus
-                offer = _Offer(score, place, id, total, row.bonus, now)
-                found.setdefault(number, []).append(offer)
+        offers = [
+            (id, start + logit)
+            for id, logit in (*free, *forced)
+            if logit > -np.inf and not (row.now.must_go_on and ends_word_V[id])
+        ]
+        progress = follow.afterwards(row.now, step, [(id, total - row.log_prob) for id, total in offers])
+        for (id, total), now in zip(offers, progress, strict=True):
+            score = (total + follow.spared(now)) / factor + row.bonus
+            found.setdefault(number, []).append(_Offer(score, place, id, total, row.bonus, now))
     return found

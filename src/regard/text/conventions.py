@@ -1,4 +1,4 @@
-"""How languages write numbers and amounts of money, for the languages of which we know it."""
+"""How languages write numbers, amounts of money and `&`, for the languages of which we know it."""
 
 from dataclasses import dataclass
 
@@ -10,18 +10,19 @@ class Convention:
     """The marks of a language: before decimals, between thousands, and where the currency sign stands.
 
     `bare_decimal` tells whether digits with one decimal mark are a decimal number wherever they stand: 3.10
-    in English may be a version or a section.
+    in English may be a version or a section. `ampersand` is what `&` between two words means.
     """
 
     decimal: str
     thousands: str
     bare_decimal: bool
     currency_first: bool
+    ampersand: str
 
 
 CONVENTIONS = {
-    "en": Convention(".", ",", bare_decimal=False, currency_first=True),
-    "fr": Convention(",", " ", bare_decimal=True, currency_first=False),
+    "en": Convention(".", ",", bare_decimal=False, currency_first=True, ampersand="and"),
+    "fr": Convention(",", " ", bare_decimal=True, currency_first=False, ampersand="et"),
 }
 _SPACES = "[ \u00a0\u2009\u202f]"
 _QUANTITY = regex.compile(

@@ -18,7 +18,8 @@ Markup = Literal["xml", "html"]
 _ATTRIBUTE = r"""(?:[\s/]++(?:[^\s"'<>/=]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'=<>`]++))?+)?+)"""
 _TOKEN = re.compile(
     rf"""
-      (?P<other> <!--.*?--> | <!\[CDATA\[.*?\]\]> | <\?.*?\?> | <![A-Za-z][^<>]*+> )
+      (?P<other> <!--.*?(?:-->|\Z) | <!\[CDATA\[.*?(?:\]\]>|\Z) | <\?[A-Za-z].*?(?:\?>|\Z)
+        | <![A-Za-z][^<>]*+> )
     | </(?P<closed>[A-Za-z_][^\s<>/]*+)\s*+>
     | <(?P<opened>[A-Za-z_][^\s<>/"'=]*+)(?P<rest>{_ATTRIBUTE}*+)>
     | &(?P<entity>\#[0-9]{{1,7}}|\#[xX][0-9A-Fa-f]{{1,6}}|[A-Za-z][0-9A-Za-z._\-]{{0,40}});
@@ -162,6 +163,8 @@ def _end_of(text: str, name: str, place: int, markup: Markup) -> re.Match[str] |
         depth += -1 if found[1] else (0 if found[0].endswith("/>") else 1)
         if not depth:
             return found
+        if depth > _MAX_DEPTH:  # or a text of opening tags would take quadratic time
+            return None
     return None
 
 
@@ -186,6 +189,8 @@ def _pairs(found: list[Token]) -> tuple[dict[int, int], bool]:
     for number, token in enumerate(found):
         if token.kind == "text" and "<" in token.value and token.written == token.value:
             is_broken = True
+        if token.kind == "empty" and token.written[:1] == "<" and token.written[-1] != ">":
+            is_broken = True  # a comment without an end
         if token.kind == "open":
             open_tags.append(number)
         elif token.kind == "close":

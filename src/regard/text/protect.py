@@ -35,6 +35,8 @@ _NUMBER = r"""
         | [vV]? \p{Nd}++ (?: [.,:/\u066b\u066c\uff0c\uff0e\uff1a] \p{Nd}++ )*+ )
 """
 
+# Flags, width, precision and size in a placeholder of printf.
+_LAYOUT = r"[#0+\-]? (?:\d{1,3}|\*)? (?:\.(?:\d{1,3}|\*)?)? (?:hh?|ll?|[zjt])?"
 _SHOWN = rf"[\S--{EAST_ASIAN}]"
 # A word with one of these is code: handler={run}, a[0], x==y, ->next.
 _EXPRESSION = r"[\w)\]}][\[{=\\|^] | [=\\|^][\w\"'{(\[] | == | => | -> | [<>!]="
@@ -55,9 +57,9 @@ _ITEM = regex.compile(
           (?= [)."'»,;:!?`]{{0,4}} (?: \s | \Z | [{EAST_ASIAN}] ) )
       )
     | (?P<placeholder>
-          %\(\w{{1,64}}+\) [#0+\-]? \d{{0,3}} (?:\.\d{{1,3}})? [diouxXeEfFgGcrsa]
-        | %\d{{1,2}}\$ [#0+\-]? \d{{0,3}} (?:\.\d{{1,3}})? [diouxXeEfFgGcsS@]
-        | (?<![\p{{N}}%]) % [#0+\-]? \d{{0,3}} (?:\.\d{{1,3}})? (?:hh?|ll?|z)? [diouxXfgcrs@] (?!{_SIGN})
+          %\(\w{{1,64}}+\) {_LAYOUT} [diouxXeEfFgGcrsa]
+        | %\d{{1,2}}\$ {_LAYOUT} [diouxXeEfFgGcsS@]
+        | (?<![\p{{N}}%]) % {_LAYOUT} [diouxXfgcrs@] (?!{_SIGN}) (?:%%)?
         | \{{\{{ \s? [\w.\-]{{1,64}}+ \s? \}}\}}
         | [$%#]? \{{ [\w.\[\]\-]{{1,64}}+ (?: [!:] [^\s{{}}]{{1,32}}+ )? \}} | \{{\}}
         | \$\( [A-Za-z_]\w{{0,63}}+ \)

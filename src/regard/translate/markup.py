@@ -18,6 +18,7 @@ from regard.translate.result import Translation
 
 # What attention on other words counts against a stretch; benchmarks/markup.py measures it.
 _AGAINST = 0.6
+_LEAST = -0.4  # what a word must be worth to be in a pair alone
 _NEAR = 2.0  # what the two words beside an empty tag count, next to one of all others
 
 
@@ -93,7 +94,14 @@ class _Placer:
                 if score > max(best[0], 0.0):
                     span = (self.words[inside[0] + first][0], self.words[inside[0] + last][1])
                     best = (score, self._within_words(tag, span))
-        return best
+        return self._likeliest(gain_T, free) if best is nowhere else best
+
+    def _likeliest(self, gain_T: Floats, free: Sequence[Span]) -> tuple[float, Span]:
+        """Return the word that looked most at what a tag covers: a pair around nothing would be lost."""
+        some = [
+            (float(gain), word) for gain, word in zip(gain_T, self.words, strict=True) if _inside(word, free)
+        ]
+        return max([one for one in some if one[0] > _LEAST], default=(-1.0, (free[0][0], free[0][0])))
 
     def _sentences(self, tag: Tag) -> Span | None:
         """Return the characters of the sentences that a tag covers, None if it covers a part of one."""

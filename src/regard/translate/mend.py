@@ -1,7 +1,7 @@
-"""Small edits of a finished translation: names, numbers and quotation marks.
+"""Small edits of a finished translation: names, numbers, quotation marks and broken characters.
 
 Each rule acts only where the model did something that no translator would do: invent a word for a name, leave
-a decimal comma in English, open a quotation and not close it.
+a decimal comma in English, open a quotation and not close it, say half of a character.
 """
 
 import re
@@ -17,6 +17,7 @@ from regard.text.words import Span, match_pieces, words
 from regard.translate.edits import Edits, edited
 from regard.translate.result import Part
 
+_BROKEN = re.compile(r"\s?\ufffd+(?=\s|\Z)|\ufffd+")  # bytes that make no character
 _NEAR = 1e-3  # what another batch may change of sums of weights
 _BEFORE_A_START = set('.!?:;"«“(-–—•…')
 _SAID_MINUS = re.compile(r"\b(?:minus|moins|below zero|negative|négati\w*)\b|마이너스|영하", re.IGNORECASE)
@@ -43,8 +44,9 @@ def mend(model: Loaded, source: Normalized, text: str, part: Part, judged: str |
     names = _names(model, look)
     read = written(source) if judged is None else judged
     marks = [*_numbers(model, read, text), *_quotes(look)]
+    broken = [] if "\ufffd" in source.original else [(one.span(), "") for one in _BROKEN.finditer(text)]
     edits: Edits = []
-    for span, new in sorted([*names, *marks]):
+    for span, new in sorted([*names, *marks, *broken]):
         if not edits or edits[-1][0][1] <= span[0]:
             edits.append((span, new))
     if not edits:

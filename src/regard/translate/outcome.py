@@ -292,7 +292,7 @@ def _put_together(outcomes: Sequence[Outcome], joints: Sequence[str]) -> Outcome
     """Return the outcomes one after the other, with something between each two."""
     text, parts = "", []
     for outcome, joint in zip(outcomes, ["", *joints], strict=True):
-        text += joint
+        text += joint if text else ""
         parts += [part.moved(len(text)) for part in outcome.parts]
         text += outcome.text
     return Outcome(
@@ -325,13 +325,13 @@ def _alternatives(
 
 
 def copied(item: Copied) -> Outcome:
-    """Return something that is its own translation."""
-    source = item.source
+    """Return something that is its own translation, with the backticks it was written with."""
+    source, text = item.source, written(item.source)
     span = (source.origin[0][0], source.origin[-1][1])
-    whole = (0, len(source.text))
+    whole = (0, len(text))
     one_by_one = np.ones((1, 1), np.float32)
-    part = Part((source.text,), (span,), (source.text,), (whole,), (0.0,), one_by_one, True, whole)
-    return Outcome(source.text, (part,), 0.0, 0.0)
+    part = Part((source.text,), (span,), (text,), (whole,), (0.0,), one_by_one, True, whole)
+    return Outcome(text, (part,), 0.0, 0.0)
 
 
 def translation_of(

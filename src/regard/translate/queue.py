@@ -16,9 +16,11 @@ from regard.loaded import Loaded
 from regard.options.search import BeamOptions, SampleOptions
 from regard.search.searcher import Query, Search, num_rows
 from regard.search.task import Found
+from regard.text.conventions import CONVENTIONS
 from regard.text.markup import Marked
 from regard.text.markup import read as read_markup
 from regard.text.normalize import Normalized
+from regard.text.words import Span
 from regard.translate.language import is_other_language
 from regard.translate.markup import with_tags
 from regard.translate.memory import look_up, with_memory
@@ -35,8 +37,9 @@ from regard.translate.outcome import (
 from regard.translate.plan import Plan, plan_requests
 from regard.translate.request import Request
 from regard.translate.result import Translation
-from regard.translate.retry import Attempt, Copied, attempts, first_attempt, in_capitals
-from regard.translate.terms import matches_in, terms_of
+from regard.translate.retry import Attempt, Copied, attempts, first_attempt, in_capitals, spelt_out
+from regard.translate.terms import matches_in, num_missed, terms_of
+from regard.vocabulary import NUM_RESERVED, UNK
 
 # Second tries of a segment may cost as much as the first one, and a short segment this much: without a limit
 # a text that makes no sense costs several times as much as one that does.
@@ -79,6 +82,8 @@ class _Segment:
     found: list[Outcome | None] = field(default_factory=list)  # of each stretch of the attempt
     num_missing: int = 0
     best: Outcome | None = None
+    free: Outcome | None = None
+    """The first translation, if it was searched without the terms of the glossary and misses some."""
     budget: int = 0  # source tokens that may still be searched in second tries
     others: Iterator[Attempt] = field(default_factory=lambda: iter(()))  # attempts to come
 
@@ -192,10 +197,15 @@ class Queue:
             text = self._texts[number] = _Text(number, request, plan, nothing, len(stretches), marked)
             for place, stretch in enumerate(stretches):
                 if stretch.given is not None and stretch.given.ids is None:
-                    text.outcomes[place] = outcome_given(self.model, self._with_terms(stretch, request), None)
+                    text.outcomes[place] = outcome_given(
+                        self.model, self._with_terms(stretch, request, holds=False), None
+                    )
                     text.num_left -= 1
                     continue
                 spans = [one.span for one in matches_in(request.glossary, stretch.source)]
+                if stretch.given is None and self._tries_again(request):
+                    stretch = self._spelt_out(stretch, spans)
+                    spans = [one.span for one in matches_in(request.glossary, stretch.source)]
                 way = first_attempt(stretch.source, self._tries_again(request), spans)
                 round = self._round if turn is None else turn(len(stretch.ids))
                 if stretch.given is not None:
@@ -211,6 +221,19 @@ class Queue:
         (ids,) = tokenizers.target.encode_batch([tokenizers.clean_target(prefix)])
         return Stretch(stretch.source, stretch.ids, ids.astype(np.int64))
 
+    def _spelt_out(self, stretch: Stretch, terms: Sequence[Span]) -> Stretch:
+        """Return the stretch without `&` if the model has no piece for it: it would make something up."""
+        tokenizer, language = self.model.tokenizers.source, self.model.source_language
+        convention = CONVENTIONS.get(language or "")
+        if convention is None or "&" not in stretch.source.text:
+            return stretch
+        (pieces,) = tokenizer.encode_batch(["&"])
+        if not any(UNK <= id < NUM_RESERVED for id in pieces):
+            return stretch
+        source = spelt_out(stretch.source, convention.ampersand, terms)
+        (ids,) = tokenizer.encode_batch([source.text])
+        return replace(stretch, source=source, ids=ids)
+
     def _start(self, segment: _Segment) -> None:
         """Put the stretches of the segment's attempt in line."""
         way, whole = segment.way, segment.stretch
@@ -224,21 +247,30 @@ class Queue:
         stretches = {place: Stretch(source, one) for (place, source), one in zip(fresh, ids, strict=True)}
         stretches |= {place: whole for place, one in enumerate(way.stretches) if one is whole.source}
         segment.num_missing = len(stretches)
-        search = _search(segment.text.request.search, way)
+        request = segment.text.request
+        search = _search(request.search, way)
         for place, stretch in stretches.items():
-            entry = _Entry(segment, place, self._with_terms(stretch, segment.text.request), search)
+            with_matches = self._with_terms(stretch, request, holds=self._holds_terms(segment))
+            entry = _Entry(segment, place, with_matches, search)
             if stretch.given is not None:
                 self._alone.append(entry)
             else:
                 self._waiting.setdefault(entry.group, []).append(entry)
 
-    def _with_terms(self, stretch: Stretch, request: Request) -> Stretch:
-        """Return the stretch with the terms of the glossary in it."""
+    def _with_terms(self, stretch: Stretch, request: Request, *, holds: bool) -> Stretch:
+        """Return the stretch with the terms of the glossary in it, which its translation must hold or not."""
         matches = matches_in(request.glossary, stretch.source)
         if not matches:
             return stretch
-        terms = terms_of(self.model, matches, stretch.source.text, stretch.ids)
+        terms = terms_of(self.model, matches, stretch.source.text, stretch.ids) if holds else None
         return replace(stretch, matches=tuple(matches), terms=terms)
+
+    def _holds_terms(self, segment: _Segment) -> bool:
+        """Tell whether a search must hold the terms: only once one without them has missed some.
+
+        Alternatives must hold them too, so they are searched with the terms from the beginning.
+        """
+        return segment.text.request.num_best > 1 or segment.free is not None
 
     def drop(self, number: int) -> None:
         """Forget a request; what is under way for it comes to nothing."""
@@ -334,6 +366,16 @@ class Queue:
                     segment.way = Attempt((segment.stretch.source,))
                     self._start(segment)
                     return False
+                if (
+                    segment.stretch.given is None
+                    and not self._holds_terms(segment)
+                    and num_missed(tried.terms)
+                ):
+                    segment.free = tried
+                    self._start(segment)
+                    return False
+                if segment.free is not None:
+                    tried = max(tried, segment.free, key=lambda one: (-num_missed(one.terms), one.rank))
                 if self._keep_first(segment, tried):
                     return True
             elif tried is not None and tried.text != segment.best.text:

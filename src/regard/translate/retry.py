@@ -84,6 +84,13 @@ def first_attempt(source: Normalized, guard: bool, terms: Sequence[Span] = ()) -
     return Attempt((source,))
 
 
+def spelt_out(source: Normalized, ampersand: str, terms: Sequence[Span] = ()) -> Normalized:
+    """Return a text with a word in the place of each `&` that stands alone and in no term of a glossary."""
+    found = [one.span() for one in re.finditer(r"(?<!\S)&(?!\S)", source.text)]
+    outside = [span for span in found if not any(a <= span[0] < b for a, b in terms)]
+    return substitute(source, [(span, ampersand) for span in outside])
+
+
 def attempts(source: Normalized, flags: Sequence[str], terms: Sequence[Span] = ()) -> Iterator[Attempt]:
     """Yield what to try with a text whose translation is suspicious for these reasons, the mildest first."""
     if in_capitals(source.text):
