@@ -103,6 +103,17 @@ def test_what_never_ends_takes_linear_time(tag):
     assert time.process_time() - begun < 5
 
 
+def test_a_text_of_dashes_takes_linear_time():
+    begun = time.process_time()
+    text_of("--a" * 50_000 + " x!", ".txt")
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize("option", ["-h, --help", "--color[=WHEN]", "-o FILE, --out=FILE"])
+def test_options_of_a_command_stay(option):
+    assert text_of(f"{option}    here\n", ".txt") == f"{option}    HERE\n"
+
+
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 COURIER = '<w:rPr><w:rFonts w:ascii="Courier New" w:hAnsi="Courier New"/></w:rPr>'
 

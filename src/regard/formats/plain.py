@@ -12,9 +12,8 @@ _PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
 _BEGIN = re.compile(r"\s*(?:[-*•·–]\s|\d{1,3}[.)]\s|[>#|])")
 _MIN_WIDTH = 40
 _GAP = re.compile(r"(?<=\S)(?: {3,}| *\t\s*)(?=\S)")
-_OPTIONS = re.compile(
-    r"--?\w[\w-]*(?:[ =][A-Z_]+)?(?:,? *--?\w[\w-]*(?:[ =]?\[?=?[A-Z_]+\]?)?)*"
-)  # of a command
+_OPTION = r"--?+\w[\w-]*+(?:(?:[ =]|\[=?)[A-Z_]++\]?)?+"  # of a command
+_OPTIONS = re.compile(rf"{_OPTION}(?:(?:, *| +|/|\|){_OPTION})*+")
 
 
 def plain_document(text: str, wanted: Wanted) -> Work:

@@ -44,7 +44,9 @@ def mend(model: Loaded, source: Normalized, text: str, part: Part, judged: str |
     names = _names(model, look)
     read = written(source) if judged is None else judged
     marks = [*_numbers(model, read, text), *_quotes(look)]
-    broken = [] if "\ufffd" in source.original else [(one.span(), "") for one in _BROKEN.finditer(text)]
+    broken: Edits = []
+    if model.known_words is not None and "\ufffd" not in source.original:
+        broken = [(one.span(), "") for one in _BROKEN.finditer(text)]
     edits: Edits = []
     for span, new in sorted([*names, *marks, *broken]):
         if not edits or edits[-1][0][1] <= span[0]:
