@@ -115,7 +115,7 @@ class TransformerEngine:
         self.decoder = [_parts(f"decoder.{layer}.", weights) for layer in range(options.num_decoder_layers)]
         size = options.hidden_size
         W_KV_L2HH = np.stack([w["cross"]["W_KV"].reshape(2, size, size) for w in self.decoder])
-        self.W_KV_T_L2HH = np.ascontiguousarray(W_KV_L2HH.swapaxes(2, 3))
+        self.W_KV_L2HH = np.ascontiguousarray(W_KV_L2HH.swapaxes(2, 3)).swapaxes(2, 3)  # by column too
         self.encoder_norm, self.decoder_norm = (
             under("encoder_norm.", weights),
             under("decoder_norm.", weights),
@@ -151,7 +151,7 @@ class TransformerEngine:
             x_BSH = probe(f"{name}.states", self._feed_forward(x_BSH, w, probe, f"{name}.feed_forward"))
         memory_BSH = probe("memory", layer_norm(x_BSH, **self.encoder_norm) if self.encoder_norm else x_BSH)
         num_layers, size = len(self.decoder), self.options.hidden_size
-        kv_L2XH = memory_BSH.reshape(-1, size) @ self.W_KV_T_L2HH
+        kv_L2XH = memory_BSH.reshape(-1, size) @ self.W_KV_L2HH.swapaxes(2, 3)
         source_L2BSH = kv_L2XH.reshape(num_layers, 2, *memory_BSH.shape)
         recurs = self.options.decoder_self == "ssru"
         past = Past(np.empty((0, num_layers, 2, len(real_BS), 0 if recurs else size), memory_BSH.dtype), 0)
