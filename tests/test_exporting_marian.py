@@ -130,9 +130,10 @@ def test_pieces_of_any_characters_come_back(tmp_path):
     assert _listed(Folder(tmp_path), "a.yml") == pieces
 
 
-def test_the_zeros_a_decoder_starts_from_stay_when_a_model_is_trained_on(tmp_path):
+@pytest.mark.parametrize("origin", [GOLDEN / "pre", OPUS], ids=["Marian", "Hugging Face"])
+def test_the_zeros_a_decoder_starts_from_stay_when_a_model_is_trained_on(tmp_path, origin):
     pytest.importorskip("torch", reason="the extra [train] is not installed")
-    import_model(GOLDEN / "pre", tmp_path / "a.regard", languages=["fr", "en"])
+    import_model(origin, tmp_path / "a.regard", languages=["fr", "en"])
     texts = {"text.fr": "le chat dort", "text.en": "the cat sleeps", "dev.fr": "un chien", "dev.en": "a dog"}
     for name, text in texts.items():
         (tmp_path / name).write_text(f"{text}\n" * 60)
@@ -143,3 +144,8 @@ def test_the_zeros_a_decoder_starts_from_stay_when_a_model_is_trained_on(tmp_pat
     before, after = load_model(tmp_path / "a.regard"), load_model(out)
     assert not after.weights["source.weight"][BOS].any()
     assert not np.array_equal(before.weights["source.weight"], after.weights["source.weight"])
+    if origin == OPUS:
+        export_marian(after, tmp_path / "marian", [])
+    else:
+        with pytest.raises(ConfigError, match="those of this model are learnt"):
+            export_marian(after, tmp_path / "marian", [])

@@ -21,6 +21,7 @@ from regard.importing.weights import (
     Side,
     Vocabulary,
     Which,
+    frozen_start,
     halves_to_turns,
     layer_weights,
     other_sinusoids,
@@ -108,6 +109,7 @@ def _read(
         config={"imported": dict(config)},
         card=origin(folder, MODEL, form, str(about["name"]), whole.licence(), converted),
         split_above=min(most - 1, MAX_SPLIT),
+        frozen=frozen_start(weights),
     )
 
 

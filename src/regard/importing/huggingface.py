@@ -23,6 +23,7 @@ from regard.importing.weights import (
     Which,
     as_floats,
     check_shape,
+    frozen_start,
     halves_to_turns,
     layer_weights,
 )
@@ -104,6 +105,7 @@ def read_marian_folder(folder: Path) -> ModelFile:
         config={"imported": dict(folder_.config)},
         card=_card(folder_, weights_path, options),
         split_above=min(most - 1, MAX_SPLIT),
+        frozen=frozen_start(weights),
     )
 
 

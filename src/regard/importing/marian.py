@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import sentencepiece
 
 from regard.contract import Floats
@@ -18,11 +17,10 @@ from regard.importing.marian_file import MarianFile, plain, read_settings
 from regard.importing.marian_recurrent import read_recurrent
 from regard.importing.marian_transformer import read_transformer
 from regard.importing.npz import Npz
-from regard.importing.weights import MAX_SPLIT, Vocabulary
+from regard.importing.weights import MAX_SPLIT, Vocabulary, frozen_start
 from regard.modelfile import ModelFile
 from regard.options.model import RecurrentOptions, TransformerOptions
 from regard.text.tokenizer import TokenizerPair
-from regard.vocabulary import BOS
 
 _Reader = Callable[
     [MarianFile, Vocabulary, Vocabulary], tuple[RecurrentOptions | TransformerOptions, dict[str, Floats]]
@@ -63,8 +61,6 @@ def read_marian(path: Path) -> ModelFile:
         tokenizers.append(folder.tokenizer(spm, vocabulary, joint))
     languages = languages_of(str(path.resolve())) or (None, None)
     converted = ["ids in our order", *changes]
-    table = "target.weight" if "target.weight" in weights else "source.weight"
-    start_V = np.arange(len(weights[table])) == BOS  # stays a vector of zeros when the model is trained on
     return ModelFile(
         options=options,
         weights=weights,
@@ -74,7 +70,7 @@ def read_marian(path: Path) -> ModelFile:
         config={"imported": file.settings},
         card=origin(folder, path.name, "Marian", path.name, folder.licence(), converted),
         split_above=MAX_SPLIT,
-        frozen={table: start_V},
+        frozen=frozen_start(weights),
     )
 
 

@@ -1,6 +1,6 @@
 """The weights of another program's Transformer, with our names, our order and our ids."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Protocol
@@ -193,6 +193,12 @@ class Vocabulary:
         placed = self.rows(bias, never)
         placed[BOS] = never
         return placed
+
+
+def frozen_start(weights: Mapping[str, Floats]) -> dict[str, NDArray[np.bool_]]:
+    """Return the row of zeros that a decoder starts from, if it does: further training leaves it as it is."""
+    name = "target.weight" if "target.weight" in weights else "source.weight"
+    return {} if weights[name][BOS].any() else {name: np.arange(len(weights[name])) == BOS}
 
 
 def check_shape(what: str, array: Floats, *shape: int) -> Floats:
