@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar, cast
 
 from regard.alignment.reading import USUAL_READING
 from regard.engines import version
@@ -10,11 +11,12 @@ from regard.errors import ConfigError
 from regard.fast.convert import convert, unfit
 from regard.files import writing_folder
 from regard.modelfile import ModelFile
-from regard.options.model import ModelOptions
+from regard.options.model import ModelOptions, RecurrentOptions, TransformerOptions
 from regard.text.imported import ImportedTokenizer
 from regard.text.tokenizer import TokenizerPair
 from regard.verification.parity import Parity, compare_with_ctranslate2
 
+AnyOptions = TypeVar("AnyOptions", bound=RecurrentOptions | TransformerOptions)
 MARK = "regard.json"
 """The file by which an exported folder is known as ours; in it is the parity report."""
 ONLY_IN_TRAINING = {
@@ -67,13 +69,14 @@ def sentencepiece_models(tokenizers: TokenizerPair) -> dict[str, bytes]:
     return files
 
 
-def refuse_unless_like(options: ModelOptions, usual: ModelOptions, free: set[str], program: str) -> None:
-    """Raise an error that names an option of a model that differs from the usual ones and is not free."""
+def refuse_unless_like(options: ModelOptions, usual: AnyOptions, free: set[str], program: str) -> AnyOptions:
+    """Return the options of a model; raise an error for one that differs from the usual and is not free."""
     given = options.model_dump(exclude=free | ONLY_IN_TRAINING)
     fixed = usual.model_dump(exclude=free | ONLY_IN_TRAINING)
     for name in fixed | given:
         if given.get(name) != fixed.get(name):
             raise ConfigError(f"{program} cannot express {name} = {given.get(name)!r:.60}")
+    return cast("AnyOptions", options)
 
 
 def readme(model: ModelFile, front: list[str], use: str) -> bytes:

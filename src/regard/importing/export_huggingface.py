@@ -88,11 +88,10 @@ def export_huggingface(model: ModelFile, out: Path, probes: list[str]) -> Parity
 
 def _checked(options: ModelOptions) -> TransformerOptions:
     """Return the options of a model that a MarianMTModel can express; raise an error for any other."""
-    refuse_unless_like(options, TransformerOptions(norm="post"), _FREE, "a MarianMTModel")
-    assert isinstance(options, TransformerOptions)
-    if options.positions.kind not in ("sinusoidal", "learned"):
-        raise ConfigError(f"a MarianMTModel cannot express positions.kind = {options.positions.kind!r}")
-    return options
+    found = refuse_unless_like(options, TransformerOptions(norm="post"), _FREE, "a MarianMTModel")
+    if found.positions.kind not in ("sinusoidal", "learned"):
+        raise ConfigError(f"a MarianMTModel cannot express positions.kind = {found.positions.kind!r}")
+    return found
 
 
 def _num_positions(model: ModelFile, options: TransformerOptions) -> int:

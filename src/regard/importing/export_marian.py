@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,9 @@ from regard.contract import Floats, Ids
 from regard.errors import ConfigError
 from regard.files import writing_folder
 from regard.importing.export import MARK, about, readme, refuse_unless_like, sentencepiece_models
-from regard.importing.marian_file import SETTINGS, Arrays
-from regard.importing.marian_recurrent import OUTPUT as RECURRENT_OUTPUT
-from regard.importing.marian_recurrent import recurrent_arrays
-from regard.importing.marian_transformer import (
-    ACTIVATIONS,
-    NORMS,
-    OUTPUT,
-    order_of_hidden,
-    transformer_arrays,
-)
-from regard.importing.weights import other_sinusoids
+from regard.importing.marian_file import SETTINGS, Arrays, Export
+from regard.importing.marian_recurrent import export_recurrent
+from regard.importing.marian_transformer import export_transformer
 from regard.modelfile import ModelFile
 from regard.options.model import ModelOptions, RecurrentOptions, StepAttendStep, TransformerOptions
 from regard.options.search import BeamOptions
@@ -47,14 +40,14 @@ _FREE = {
     "hidden_size", "feed_forward_size", "num_heads", "num_encoder_layers", "num_decoder_layers",
     "decoder_self", "norm", "positions", "activation", "biases", "tie", "embedding_size", "layer_norm",
 }  # fmt: skip
-_USUAL: dict[str, ModelOptions] = {
-    "transformer": TransformerOptions(),
-    "recurrent": RecurrentOptions(
-        cell="gru-after", attention=StepAttendStep(), readout="tanh", layer_norm=True
+# The usual options of each family, and what writes it.
+_FAMILIES: dict[str, tuple[ModelOptions, Callable[[Any, Mapping[str, Floats]], Export]]] = {
+    "transformer": (TransformerOptions(), export_transformer),
+    "recurrent": (
+        RecurrentOptions(cell="gru-after", attention=StepAttendStep(), readout="tanh", layer_norm=True),
+        export_recurrent,
     ),
 }
-_LIKE_MARIANS = 1e-3
-"""The largest difference of positions that come from the same formula, computed in 32 bits."""
 # Marian asks for all of these, whatever the type.
 _SETTINGS: dict[str, Any] = {
     "dec-cell": "gru", "dec-cell-base-depth": 2, "dec-cell-high-depth": 1, "dim-rnn": 1024, "enc-cell": "gru",
@@ -78,7 +71,7 @@ def export_marian(model: ModelFile, out: Path, probes: list[str]) -> Parity | No
 
     The pieces of a text are separated by spaces, as in the folders of OPUS-MT.
     """
-    _check(model)
+    exported = _exported(model)
     sides = (model.tokenizers.source, model.tokenizers.target)
     by_spaces = all(isinstance(one, ImportedTokenizer) and not one.model for one in sides)
     files = {} if by_spaces else sentencepiece_models(model.tokenizers)
@@ -101,29 +94,23 @@ def export_marian(model: ModelFile, out: Path, probes: list[str]) -> Parity | No
     with writing_folder(out, MARK) as folder:
         for name, data in files.items():
             (folder / name).write_bytes(data)
-        _write_arrays(folder / _MODEL, _settings(model.options, kept), _arrays(model, kept))
+        settings = _settings(model.options.tie, kept, exported)
+        _write_arrays(folder / _MODEL, settings, _arrays(model, kept, exported))
         parity = compare_with_marian(model, folder / DECODER, probes)
         (folder / MARK).write_text(about(model, parity), encoding="utf-8")
     return parity
 
 
-def _check(model: ModelFile) -> None:
-    """Raise an error for a model that Marian cannot express."""
-    options, weights = model.options, model.weights
-    refuse_unless_like(options, _USUAL[options.kind], _FREE, "Marian")
-    target = weights.get("target.weight", weights["source.weight"])
+def _exported(model: ModelFile) -> Export:
+    """Return what is written of a model; raise an error for one that Marian cannot express."""
+    usual, export = _FAMILIES[model.options.kind]
+    refuse_unless_like(model.options, usual, _FREE, "Marian")
+    target = model.weights.get("target.weight", model.weights["source.weight"])
     if target[BOS].any():
         raise ConfigError(
             "a decoder of Marian starts from zeros, and that of this model from a vector of its own"
         )
-    if not isinstance(options, TransformerOptions):
-        return
-    if options.activation not in ACTIVATIONS:
-        raise ConfigError(f"Marian cannot express activation = {options.activation!r}")
-    for name in ("source_positions", "target_positions") if options.positions.kind == "learned" else ():
-        table = weights[name]
-        if np.abs(table - other_sinusoids(0, *table.shape)).max() > _LIKE_MARIANS:
-            raise ConfigError("Marian computes positions by a formula, and those of this model are learnt")
+    return export(model.options, model.weights)
 
 
 def _ids(table: Floats) -> list[int]:
@@ -132,22 +119,16 @@ def _ids(table: Floats) -> list[int]:
     return [EOS, UNK, *(of_bytes if table[of_bytes].any() else ()), *range(NUM_RESERVED, len(table))]
 
 
-def _arrays(model: ModelFile, kept: list[list[int]]) -> Arrays:
+def _arrays(model: ModelFile, kept: list[list[int]], exported: Export) -> Arrays:
     """Yield all arrays of a model with Marian's names."""
-    options, weights = model.options, model.weights
-    if isinstance(options, TransformerOptions):
-        output, order = OUTPUT, order_of_hidden(options)
-        rest = transformer_arrays(options, weights)
-    else:
-        output, order = RECURRENT_OUTPUT, np.arange(options.embedding_size)
-        rest = recurrent_arrays(options, weights)
-    names = ["Wemb"] if options.tie == "all" else ["encoder_Wemb", "decoder_Wemb"]
+    tie, weights = model.options.tie, model.weights
+    names = ["Wemb"] if tie == "all" else ["encoder_Wemb", "decoder_Wemb"]
     for name, side, ids in zip(names, ("source", "target"), kept, strict=False):
-        yield name, _rows(weights[f"{side}.weight"], ids, order)
-    if options.tie == "none":
-        yield f"{output}_W", _rows(weights["W_o"], kept[1], order).T
-    yield f"{output}_b", weights["b_o"][kept[1]][None]
-    yield from rest
+        yield name, _rows(weights[f"{side}.weight"], ids, exported.order)
+    if tie == "none":
+        yield f"{exported.output}_W", _rows(weights["W_o"], kept[1], exported.order).T
+    yield f"{exported.output}_b", weights["b_o"][kept[1]][None]
+    yield from exported.layers
 
 
 def _rows(table: Floats, ids: list[int], order: Ids) -> Floats:
@@ -155,43 +136,14 @@ def _rows(table: Floats, ids: list[int], order: Ids) -> Floats:
     return rows
 
 
-def _settings(options: ModelOptions, kept: list[list[int]]) -> bytes:
+def _settings(tie: str, kept: list[list[int]], exported: Export) -> bytes:
     """Return the settings of a model as they stand in its `.npz`."""
-    found = _SETTINGS | {
-        "type": "s2s",
+    vocabularies = {
         "dim-vocabs": [len(ids) for ids in kept],
-        "tied-embeddings": options.tie == "target",
-        "tied-embeddings-all": options.tie == "all",
+        "tied-embeddings": tie == "target",
+        "tied-embeddings-all": tie == "all",
     }
-    if isinstance(options, TransformerOptions):
-        norms = next(theirs for theirs, ours in NORMS.items() if ours == options.norm)
-        found |= dict(
-            zip(
-                ("transformer-preprocess", "transformer-postprocess", "transformer-postprocess-top"),
-                norms,
-                strict=True,
-            )
-        )
-        found |= {
-            "type": "transformer",
-            "dim-emb": options.hidden_size,
-            "enc-depth": options.num_encoder_layers,
-            "dec-depth": options.num_decoder_layers,
-            "transformer-heads": options.num_heads,
-            "transformer-dim-ffn": options.feed_forward_size,
-            "transformer-ffn-activation": options.activation,
-        }
-        if options.decoder_self == "ssru":
-            found |= {"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"}
-    else:
-        found |= {
-            "dim-emb": options.embedding_size,
-            "dim-rnn": options.hidden_size,
-            "enc-depth": 1,
-            "dec-depth": 1,
-            "layer-normalization": options.layer_norm,
-        }
-    return _yaml(found)
+    return _yaml(_SETTINGS | vocabularies | exported.settings)
 
 
 def _write_arrays(path: Path, settings: bytes, arrays: Arrays) -> None:

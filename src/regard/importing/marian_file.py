@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from regard.contract import Floats
+from regard.contract import Floats, Ids
 from regard.importing.marian_bin import MarianBin
 from regard.importing.npz import Npz
 from regard.importing.weights import Vocabulary
@@ -27,6 +27,18 @@ _ESCAPED = dict(zip("0abtnvfreN_LP", "\0\a\b\t\n\v\f\r\x1b\x85\xa0\u2028\u2029",
 
 Settings = dict[str, list[str]]
 Arrays = Iterator[tuple[str, Floats]]
+
+
+@dataclass(frozen=True)
+class Export:
+    """What a model of ours becomes in an `.npz`, its embeddings and its output layer aside."""
+
+    output: str
+    """The name of the output layer."""
+    order: Ids
+    """Where each number of their embeddings is in ours."""
+    settings: dict[str, Any]
+    layers: Arrays
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 
 from regard.contract import Floats, Ids
 from regard.errors import ConfigError
-from regard.importing.marian_file import NEMATUS, Arrays, MarianFile
+from regard.importing.marian_file import NEMATUS, Arrays, Export, MarianFile
 from regard.importing.weights import Vocabulary
 from regard.options.model import RecurrentOptions, StepAttendStep
 
@@ -159,7 +159,20 @@ def _names_of_nematus() -> Iterator[tuple[str, str]]:
         yield f"decoder_ff_state_{part}", f"ff_state_{part}"
 
 
-def recurrent_arrays(options: RecurrentOptions, weights: Mapping[str, Floats]) -> Arrays:
+def export_recurrent(options: RecurrentOptions, weights: Mapping[str, Floats]) -> Export:
+    """Return a model for Marian, as `s2s`."""
+    settings = {
+        "type": "s2s",
+        "dim-emb": options.embedding_size,
+        "dim-rnn": options.hidden_size,
+        "enc-depth": 1,
+        "dec-depth": 1,
+        "layer-normalization": options.layer_norm,
+    }
+    return Export(OUTPUT, np.arange(options.embedding_size), settings, _arrays(options, weights))
+
+
+def _arrays(options: RecurrentOptions, weights: Mapping[str, Floats]) -> Arrays:
     """Yield all arrays but embeddings and output with the names of `s2s`: an import undone."""
     normed, name = options.layer_norm, "decoder.attention.scorer"
     yield from _cell_arrays("encoder_bi", "encoder.layers.0.rightward", options, weights)

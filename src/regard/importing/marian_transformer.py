@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from regard.contract import Floats, Ids
-from regard.importing.marian_file import Arrays, MarianFile
+from regard.errors import ConfigError
+from regard.importing.marian_file import Arrays, Export, MarianFile
 from regard.importing.weights import (
     MAX_LAYERS,
     Attention,
@@ -25,6 +26,8 @@ from regard.options.model import LearnedPositions, TransformerOptions
 OUTPUT = "decoder_ff_logit_out"
 """The output layer."""
 _NUM_POSITIONS = 1024
+_LIKE_MARIANS = 1e-3
+"""The largest difference of positions that come from the same formula, computed in 32 bits."""
 ACTIVATIONS: dict[str, Any] = {"relu": "relu", "swish": "swish"}
 """Ours by their name. Their gelu is another function."""
 NORMS: dict[tuple[str, ...], Literal["pre", "post"]] = {("", "dan", ""): "post", ("n", "da", "n"): "pre"}
@@ -149,7 +152,31 @@ def _name_of_norm(which: Literal["own", "cross", "feed_forward"], is_pre: bool, 
     return {"own": "self_Wo", "cross": "context_Wo", "feed_forward": "ffn_ffn"}[which]
 
 
-def transformer_arrays(options: TransformerOptions, weights: Mapping[str, Floats]) -> Arrays:
+def export_transformer(options: TransformerOptions, weights: Mapping[str, Floats]) -> Export:
+    """Return a model for Marian; raise an error for one that it cannot express."""
+    if options.activation not in ACTIVATIONS:
+        raise ConfigError(f"Marian cannot express activation = {options.activation!r}")
+    for name in ("source_positions", "target_positions") if options.positions.kind == "learned" else ():
+        table = weights[name]
+        if np.abs(table - other_sinusoids(0, *table.shape)).max() > _LIKE_MARIANS:
+            raise ConfigError("Marian computes positions by a formula, and those of this model are learnt")
+    norms = next(theirs for theirs, ours in NORMS.items() if ours == options.norm)
+    before_and_after = ("transformer-preprocess", "transformer-postprocess", "transformer-postprocess-top")
+    settings = dict(zip(before_and_after, norms, strict=True)) | {
+        "type": "transformer",
+        "dim-emb": options.hidden_size,
+        "enc-depth": options.num_encoder_layers,
+        "dec-depth": options.num_decoder_layers,
+        "transformer-heads": options.num_heads,
+        "transformer-dim-ffn": options.feed_forward_size,
+        "transformer-ffn-activation": options.activation,
+    }
+    if options.decoder_self == "ssru":
+        settings |= {"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"}
+    return Export(OUTPUT, _order_of_hidden(options), settings, _arrays(options, weights))
+
+
+def _arrays(options: TransformerOptions, weights: Mapping[str, Floats]) -> Arrays:
     """Yield the arrays of all layers with Marian's names: an import undone.
 
     Marian has all sines of a position before all cosines.
@@ -163,7 +190,7 @@ def transformer_arrays(options: TransformerOptions, weights: Mapping[str, Floats
             yield from writer.norm(f"{side}_norm", f"{side}_top", "")
 
 
-def order_of_hidden(options: TransformerOptions) -> Ids:
+def _order_of_hidden(options: TransformerOptions) -> Ids:
     """Return where each number of their hidden vector is in ours."""
     size = options.hidden_size
     return np.arange(size) if options.positions.kind == "learned" else np.argsort(halves_to_turns(size))
@@ -179,7 +206,7 @@ class _Writer:
 
     @classmethod
     def of(cls, options: TransformerOptions, weights: Mapping[str, Floats]) -> "_Writer":
-        return cls(weights, order_of_hidden(options), options.norm == "pre")
+        return cls(weights, _order_of_hidden(options), options.norm == "pre")
 
     def layer(self, ours: str, theirs: str) -> Arrays:
         """Yield a layer."""
