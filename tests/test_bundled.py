@@ -9,8 +9,8 @@ from regard.cli.demo import SENTENCES, SHORT
 from regard.modelfile import load_model
 from regard.starter import bundled
 
-TRANSFORMERS = {"fr-en": ("fr", "en"), "en-fr": ("en", "fr")}
-RECURRENT = ("fr-en-rnn", "fr-en-fixed", "fr-en-luong")
+TRANSFORMERS = {"fr-en": ("fr", "en"), "en-fr-transformer": ("en", "fr")}
+RECURRENT = ("en-fr", "fr-en-rnn", "fr-en-fixed", "fr-en-luong")
 KOREAN = "ko-en"
 TESTS = ("Tatoeba", "Europarl", "newstest2013", "FLORES-200")
 KOREAN_TESTS = ("Tatoeba", "Bible", "FLORES-200")

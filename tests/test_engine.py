@@ -231,7 +231,7 @@ def test_subwords_too(node):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["fr-en-rnn", "fr-en-fixed", "fr-en-luong", "fr-en", "en-fr", "ko-en"])
+@pytest.mark.parametrize("name", bundled())
 def test_every_bundled_model_says_what_it_says_in_python(node, name):
     tracer = Tracer.open(name)
     named = {"model": str(bundled()[name]), "facts": facts(tracer.loaded)}

@@ -21,7 +21,7 @@ from regard.translate.request import Request
 
 @pytest.fixture(scope="module")
 def translator():
-    return regard.load("en-fr")
+    return regard.load("en-fr-transformer")
 
 
 def sources(glossary, text, **how):
@@ -210,9 +210,9 @@ def regard_translate(*words):
 def test_the_command_line_follows_a_glossary_and_says_so(tmp_path):
     path = tmp_path / "terms.tsv"
     path.write_text("measures\tdispositions\n", "utf-8")
-    done = regard_translate("en-fr", "The authorities took measures.", "--glossary", path)
+    done = regard_translate("en-fr-transformer", "The authorities took measures.", "--glossary", path)
     assert done.stdout == "Les autorités ont pris des dispositions.\n"
     assert "terms of the glossary: 1 used" in done.stderr
     path.write_text("house\tmaison\nhouse\tdemeure\n", "utf-8")
-    done = regard_translate("en-fr", "The house.", "--glossary", path)
+    done = regard_translate("en-fr-transformer", "The house.", "--glossary", path)
     assert done.returncode == 2 and "line 2" in done.stderr and len(done.stderr.splitlines()) == 1

@@ -208,7 +208,7 @@ def _say_what_next(page: Path) -> None:
         f"Open {page} in a browser to see the same translations step by step and head by head. Then try",
         "",
         '  regard translate "Il fait beau aujourd\'hui."',
-        f'  regard translate {_BACK} "The weather is fine today."',
+        f'  regard translate {_BACK} "My sister lives in Paris."',
         '  regard show "Il fait beau aujourd\'hui." --step 2',
         f'  regard show {_FIXED} {_RECURRENT} {_MODEL} "Il fait beau aujourd\'hui." --html look.html',
         "  regard train your.fr your.en --out mine.regard --time 30m",
