@@ -42,7 +42,11 @@ TEXTS = {
         "Voir https://example.org pour plus d'informations.",
         "bonjour",
     ],
-    "en-fr-transformer": ["I am a student.", "A man in a blue shirt is riding a red bike down the street.", "Thanks!"],
+    "en-fr-transformer": [
+        "I am a student.",
+        "A man in a blue shirt is riding a red bike down the street.",
+        "Thanks!",
+    ],
 }
 
 
