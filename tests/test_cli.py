@@ -1,5 +1,6 @@
 """The command line as a user meets it: a process, its output, its exit code."""
 
+import argparse
 import json
 import os
 import re
@@ -14,7 +15,7 @@ import pytest
 import threadpoolctl
 
 import regard
-from regard import doctor
+from regard import cli, doctor
 from regard.cli import run
 from regard.cli.progress import progress
 from regard.corpus.inspect import inspect
@@ -153,6 +154,15 @@ def test_a_signal_is_not_lost(number, code, within, tmp_path):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )  # fmt: skip
     assert done.returncode == code and done.stdout == b"" and b"Traceback" not in done.stderr
+
+
+def test_an_interrupt_that_a_library_made_another_error_of_is_told(monkeypatch, capsys):
+    def interrupted(_):
+        raise RuntimeError("the library was disturbed")
+
+    monkeypatch.setattr(cli, "_signal", signal.SIGINT)
+    monkeypatch.setattr(cli, "_parse", lambda _: argparse.Namespace(run=interrupted))
+    assert cli.run([]) == 130 and capsys.readouterr().err == "regard: interrupted\n"
 
 
 def test_an_interrupt_ends_with_130_and_leaves_nothing(tmp_path):

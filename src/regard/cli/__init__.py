@@ -49,6 +49,7 @@ _VERBS = (
 
 _READERS = (translate, align, evaluate, train, adapt, lineage, inspect)  # of files that may be compressed
 _INTERRUPTED = 130
+_WORD_OF_INTERRUPT = "regard: interrupted"
 _TERMINATED = 128 + signal.SIGTERM
 _signal: int | None = None  # that asked for the end
 _IMPORT_SYSTEM = ("importlib._bootstrap", "_frozen_importlib")  # two names of one module
@@ -100,7 +101,7 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         if debug:
             raise
-        print("regard: interrupted", file=sys.stderr)
+        print(_WORD_OF_INTERRUPT, file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:
         # The reader of our output has gone (`regard ... | head`).
@@ -121,6 +122,8 @@ def run(arguments: Sequence[str]) -> int:
         if debug:
             raise
         if _signal is not None:  # a library has made another error of ours
+            if _signal == signal.SIGINT:
+                print(_WORD_OF_INTERRUPT, file=sys.stderr)
             return 128 + _signal
         what = f"{type(error).__name__}: {error}".replace("\n", " ")
         print(
