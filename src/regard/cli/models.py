@@ -52,11 +52,11 @@ def run(options: argparse.Namespace) -> None:
 
 def print_rows() -> bool:
     """Print a line for each model that has a name; return whether there is any."""
-    printed = False
+    printed, width = False, max(map(len, bundled()), default=0)
     for name, path, one in _known():
         told = [one["error"]] if "error" in one else [one["languages"], one["design"]]
         told += [f"{path.stat().st_size / 1e6:.1f} MB", *filter(None, [one.get("score")])]
-        print(f"{name:16} {'; '.join(told)}")
+        print(f"{name:{width}}  {'; '.join(told)}")
         printed = True
     return printed
 
