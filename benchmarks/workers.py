@@ -12,7 +12,7 @@ import time
 import numpy as np
 import torch
 
-from regard.contract import Ragged, make_batch
+from regard.contract import Batch, Ragged, make_batch
 from regard.model.build import build_model
 from regard.model.presets import preset
 from regard.options.parse import parse
@@ -43,9 +43,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
-    rng = np.random.default_rng(0)
-    sides = [Ragged.of([rng.integers(300, VOCAB, length) for _ in range(256)]) for length in (14, 15)]
-    batch = make_batch(*sides, np.arange(256))
+    batch = random_batch()
     for name, options in MODELS.items():
         model = build_model(options, VOCAB, VOCAB)
         train = TrainOptions()
@@ -55,13 +53,9 @@ def main() -> None:
         for round in range(arguments.rounds + 1):
             for number, workers in pools.items():
                 torch.set_num_threads(arguments.threads // number)
-                start = time.perf_counter()
-                for step in range(3):
-                    workers.set_gradients([batch], batch.num_target_tokens, step)
-                    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                    optimiser.step()
+                speed = tokens_per_second(workers, optimiser, batch)
                 if round:  # the first warms up
-                    speeds[number].append(3 * batch.num_target_tokens / (time.perf_counter() - start))
+                    speeds[number].append(speed)
         ratios = [many / one for one, many in zip(*speeds.values(), strict=True)]
         print(
             f"{name:18} one worker {statistics.median(speeds[1]):7,.0f} tokens/s  {arguments.threads} workers "
@@ -69,6 +63,22 @@ def main() -> None:
             f"({min(ratios):.2f}-{max(ratios):.2f})",
             flush=True,
         )
+
+
+def random_batch() -> Batch:
+    rng = np.random.default_rng(0)
+    sides = [Ragged.of([rng.integers(300, VOCAB, length) for _ in range(256)]) for length in (14, 15)]
+    return make_batch(*sides, np.arange(256))
+
+
+def tokens_per_second(workers: Workers, optimiser: torch.optim.Optimizer, batch: Batch) -> float:
+    """Return the speed of three whole updates, in target tokens."""
+    start = time.perf_counter()
+    for step in range(3):
+        workers.set_gradients([batch], batch.num_target_tokens, step)
+        torch.nn.utils.clip_grad_norm_(optimiser.param_groups[0]["params"], 1.0)
+        optimiser.step()
+    return 3 * batch.num_target_tokens / (time.perf_counter() - start)
 
 
 if __name__ == "__main__":

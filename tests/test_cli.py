@@ -407,18 +407,27 @@ AVX512 = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl", "avx2"}
 
 
 @pytest.mark.parametrize(
-    ("kernels", "flags", "is_advised"),
-    [("Haswell", AVX512, True), ("Haswell", {"avx2"}, False), ("SkylakeX", AVX512, False)],
+    ("kernels", "flags", "asked", "advice"),
+    [
+        ("Haswell", AVX512, None, "OPENBLAS_CORETYPE=SkylakeX"),
+        ("Haswell", AVX512, "Haswell", "since OPENBLAS_CORETYPE=Haswell is set; faster here: unset it"),
+        ("Haswell", {"avx2"}, "Haswell", None),
+        ("SkylakeX", AVX512, None, None),
+    ],
 )
 def test_the_doctor_says_when_the_matrix_library_leaves_avx512_unused(
-    monkeypatch, kernels, flags, is_advised
+    monkeypatch, kernels, flags, asked, advice
 ):
     library = {"user_api": "blas", "internal_api": "openblas", "version": "0.3.31", "architecture": kernels}
     monkeypatch.setattr(threadpoolctl, "threadpool_info", lambda: [library])
-    monkeypatch.setattr(doctor, "_processor_flags", lambda: flags)
+    monkeypatch.setattr(doctor, "processor_words", lambda: flags)
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("OPENBLAS_CORETYPE", asked)
     found = doctor._matrix_library()
     assert found.value.startswith(f"openblas 0.3.31, made for {kernels}")
-    assert ("OPENBLAS_CORETYPE=SkylakeX" in found.value) == is_advised == (found.fine is None)
+    assert (advice is None) == ("OPENBLAS_CORETYPE" not in found.value) == (found.fine is not None)
+    assert advice is None or advice in found.value
 
 
 @pytest.mark.slow

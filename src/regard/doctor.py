@@ -35,7 +35,8 @@ _INSTRUCTION_SETS = (
     "amx_int8",
 )
 
-_AVX512 = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}  # what OpenBLAS's SkylakeX needs
+AVX512 = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}  # what matrix libraries need of it
+_KERNELS = "OPENBLAS_CORETYPE"
 _WITHOUT_AVX512 = ("Haswell", "Zen")
 
 # A small matrix product in each precision: enough for the library to choose its kernel.
@@ -114,7 +115,8 @@ def _memory() -> str:
     return f"{total / 2**30:.1f} GiB"
 
 
-def _processor_flags() -> set[str]:
+def processor_words() -> set[str]:
+    """Return what Linux says of the processors, as words: `AuthenticAMD`, `avx2`; empty elsewhere."""
     try:
         return set(Path("/proc/cpuinfo").read_text().split())
     except OSError:
@@ -122,7 +124,7 @@ def _processor_flags() -> set[str]:
 
 
 def _instruction_sets() -> str:
-    flags = _processor_flags()
+    flags = processor_words()
     if not flags:
         return f"unknown on {platform.system()}"
     return (
@@ -132,7 +134,7 @@ def _instruction_sets() -> str:
 
 
 def _matrix_library() -> Finding:
-    """Tell what NumPy multiplies with: OpenBLAS takes some newer processors for ones without AVX-512."""
+    """Tell what NumPy multiplies with, and whether OpenBLAS leaves AVX-512 unused."""
     import numpy  # noqa: F401  # its library is the one to look at
 
     found = [one for one in threadpoolctl.threadpool_info() if one["user_api"] == "blas"]
@@ -140,9 +142,15 @@ def _matrix_library() -> Finding:
         return Finding("matrix library", "unknown", fine=None)
     name, kernels = found[0]["internal_api"], found[0].get("architecture", "an unknown processor")
     value = f"{name} {found[0]['version']}, made for {kernels}"
-    if name != "openblas" or kernels not in _WITHOUT_AVX512 or not _processor_flags() >= _AVX512:
+    if name != "openblas" or kernels not in _WITHOUT_AVX512 or not processor_words() >= AVX512:
         return Finding("matrix library", value)
-    return Finding("matrix library", f"{value}; faster here: export OPENBLAS_CORETYPE=SkylakeX", fine=None)
+    asked = os.environ.get(_KERNELS)
+    why = (
+        f"since {_KERNELS}={asked} is set; faster here: unset it"
+        if asked
+        else f"faster here: {_KERNELS}=SkylakeX"
+    )
+    return Finding("matrix library", f"{value}; {why}", fine=None)
 
 
 def probe_precisions() -> dict[str, str]:

@@ -1,12 +1,16 @@
 """Where a training computes, and in which precision."""
 
 import os
+from typing import Any
 
 import torch
 
-from regard.doctor import probe_precisions
+from regard.doctor import AVX512, probe_precisions, processor_words
 from regard.errors import ConfigError
 from regard.options.training import TrainOptions
+
+# Of a product of 256 terms, beside its largest value; bfloat16 has a hundred times as much.
+_FLOAT32_ERROR = 1e-5
 
 
 def choose_device(name: str) -> torch.device:
@@ -40,3 +44,27 @@ def with_precision(options: TrainOptions, device: torch.device) -> TrainOptions:
         if found != "works":
             raise ConfigError(f"train.precision = 'bfloat16' cannot be used on this machine: it {found}")
     return options.model_copy(update={"precision": wanted})
+
+
+def choose_kernels() -> None:
+    """On AMD's processors with AVX-512, let torch multiply float32 matrices by oneDNN instead of MKL.
+
+    MKL leaves AVX-512 unused on processors that are not Intel's. torch calls oneDNN if products may be
+    rounded to bfloat16; without AMX, oneDNN has no faster instruction for that and computes in float32 all
+    the same. If it rounds after all, MKL stays.
+    """
+    if not torch.backends.mkldnn.is_available() or not processor_words() >= {"AuthenticAMD", *AVX512}:
+        return
+    products: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    before = products.fp32_precision
+    products.fp32_precision = "bf16"
+    if not _is_float32():
+        products.fp32_precision = before
+
+
+def _is_float32() -> bool:
+    """Return whether a product of float32 matrices is as exact as float32 allows."""
+    generator = torch.Generator().manual_seed(1)
+    left, right = (torch.randn(256, 256, generator=generator) for _ in range(2))
+    exact = left.double() @ right.double()
+    return bool((left @ right - exact).abs().max() < _FLOAT32_ERROR * exact.abs().max())

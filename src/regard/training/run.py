@@ -30,7 +30,7 @@ from regard.starter import locate
 from regard.text.vectors import Coverage
 from regard.training.checkpoint import Checkpoint, locked, newest_checkpoint
 from regard.training.choice import choices_told
-from regard.training.device import choose_device, with_precision
+from regard.training.device import choose_device, choose_kernels, with_precision
 from regard.training.diagnose import about_data, is_blind
 from regard.training.display import Display, TensorBoardDisplay, several, tensorboard_writer
 from regard.training.embeddings import check_vectors, first_model
@@ -209,6 +209,7 @@ def _learn(
     # Sums come out differently on another number of threads.
     num_workers = about["workers"] if device.type == "cpu" else 1
     torch.set_num_threads(max(1, about["threads"] // num_workers))
+    choose_kernels()
     start = None if request.start is None else load_model(folder / START_FILE)
     model = first_model(options, prepared.facts.vocab_sizes, start, prepared.vectors, request.vectors.freeze)
     trainer = Trainer(options, prepared, model.to(device), folder, processes, num_workers, display)
