@@ -1,7 +1,8 @@
 """Imported OPUS-MT models against transformers: ids of the tokenizer, logits, greedy and beam tokens.
 
 Takes a folder with the tokenizer, vocabulary and config.json of an OPUS-MT model, and a parallel text. Trains a
-small MarianMTModel for each activation function, imports it and compares. Needs transformers and torch.
+small MarianMTModel of each kind, imports it and compares. Needs transformers and torch. The kinds are three activation
+functions, embeddings that are not shared between source and target, and weights saved in float16.
 
     python benchmarks/import_marian.py opus-mt-tc-big-fr-en text.fr text.en --steps 200 --sentences 200
 """
@@ -28,6 +29,13 @@ from regard.vocabulary import EOS, NUM_RESERVED, UNK
 
 _TOKENIZER = ("source.spm", "target.spm", "vocab.json")
 _MAX_NEW = 40
+_KINDS: dict[str, dict[str, Any]] = {
+    "swish": {},
+    "relu": {"activation_function": "relu"},
+    "gelu": {"activation_function": "gelu"},
+    "separate embeddings": {"share_encoder_decoder_embeddings": False},
+    "float16": {},
+}
 
 
 @dataclass(frozen=True)
@@ -46,28 +54,29 @@ def main() -> None:
     parser.add_argument("target", type=Path)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--kinds", nargs="+", choices=[*_KINDS], default=[*_KINDS])
     options = parser.parse_args()
     pairs = list(
         zip(options.source.read_text().splitlines(), options.target.read_text().splitlines(), strict=True)
     )
-    print("| activation | ids that differ | largest difference of logits | greedy alike | beam 4 alike |")
+    print("| kind | ids that differ | largest difference of logits | greedy alike | beam 4 alike |")
     print("|---|---|---|---|---|")
-    for activation in ("swish", "relu", "gelu"):
+    for kind in options.kinds:
         with tempfile.TemporaryDirectory() as temporary:
-            theirs = train(options.folder, Path(temporary) / "theirs", activation, pairs, options.steps)
+            theirs = train(options.folder, Path(temporary) / "theirs", kind, pairs, options.steps)
             out = Path(temporary) / "ours.regard"
             import_model(theirs.folder, out)
-            compare(theirs, load_model(out), activation, pairs[-options.sentences :])
+            compare(theirs, load_model(out), kind, pairs[-options.sentences :])
 
 
-def train(folder: Path, out: Path, activation: str, pairs: list[tuple[str, str]], steps: int) -> Theirs:
+def train(folder: Path, out: Path, kind: str, pairs: list[tuple[str, str]], steps: int) -> Theirs:
     import torch
     from transformers import MarianConfig, MarianMTModel, MarianTokenizer
 
     config = json.loads((folder / "config.json").read_text())
     layers = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in
               (("layers", 2), ("ffn_dim", 128), ("attention_heads", 4))}  # fmt: skip
-    config |= layers | {"d_model": 64, "activation_function": activation}
+    config |= layers | {"d_model": 64, "activation_function": "swish"} | _KINDS[kind]
     config.pop("torch_dtype", None)
     torch.manual_seed(1)
     model = MarianMTModel(MarianConfig(**config))
@@ -88,13 +97,16 @@ def train(folder: Path, out: Path, activation: str, pairs: list[tuple[str, str]]
         optimiser.zero_grad()
         model(**batch).loss.backward()
         optimiser.step()
-    model.eval().save_pretrained(out)
+    if kind == "float16":  # saved in half the bits; both compute in 32
+        model.half()
+    model.save_pretrained(out)
+    model = MarianMTModel.from_pretrained(out, dtype=torch.float32).eval()
     for name in _TOKENIZER:
         shutil.copy(folder / name, out / name)
     return Theirs(model, tokenizer, out)
 
 
-def compare(theirs: Theirs, model: ModelFile, activation: str, pairs: list[tuple[str, str]]) -> None:
+def compare(theirs: Theirs, model: ModelFile, kind: str, pairs: list[tuple[str, str]]) -> None:
     import torch
 
     target = model.tokenizers.target
@@ -126,7 +138,8 @@ def compare(theirs: Theirs, model: ModelFile, activation: str, pairs: list[tuple
             got = [their_id[id] for id in found.hypotheses[0].ids]
             alike[size] += got[: _MAX_NEW - 1] == wanted[: _MAX_NEW - 1]
     print(
-        f"| {activation} | {num_ids} | {largest:.1e} | {alike[1]} of {len(pairs)} | {alike[4]} of {len(pairs)} |"
+        f"| {kind} | {num_ids} | {largest:.1e} | {alike[1]} of {len(pairs)} | {alike[4]} of {len(pairs)} |",
+        flush=True,
     )
 
 

@@ -61,7 +61,9 @@ def one_step(kind, gates, state, **weights):
     return by_numpy[0]
 
 
-def test_few_rows_and_many_are_multiplied_alike():
+@pytest.mark.parametrize("has_small_kernels", [False, True])
+def test_few_rows_and_many_are_multiplied_alike(has_small_kernels, monkeypatch):
+    monkeypatch.setattr(equations, "has_small_kernels", lambda: has_small_kernels)
     random = np.random.default_rng(1)
     x, W, b = (random.integers(-9, 9, shape).astype(np.float32) for shape in ((8, 5), (3, 5), (3,)))
     stored = equations.by_column({"W": W, "source.weight": W})
@@ -72,6 +74,28 @@ def test_few_rows_and_many_are_multiplied_alike():
             np.testing.assert_array_equal(
                 equations.linear(x[:num_rows], weight, b), np.reshape(expected, (-1, 3))
             )
+
+
+@pytest.mark.parametrize("size", [128, 1100])  # small products of many rows, and of too few to be worth it
+def test_products_by_block_are_those_of_the_whole_matrix(size, monkeypatch):
+    monkeypatch.setattr(equations, "has_small_kernels", lambda: True)
+    random = np.random.default_rng(1)
+    x, W, b = (
+        random.integers(-9, 9, shape).astype(np.float32) for shape in ((300, size), (1600, size), (1600,))
+    )
+    stored = equations.by_column({"W": W, "W_odd": W[:1590], "W_o": W})
+    assert stored["W"].shape == (25, size, 64)
+    assert stored["W_odd"].flags.f_contiguous and stored["W_odd"].shape == (1590, size) and stored["W_o"] is W
+    filled = equations.in_blocks(W[:1590])
+    assert filled.shape == (25, size, 64)
+    for num_rows in (0, 1, 2, 40, 300):
+        some, expected = x[:num_rows], x[:num_rows].astype(int) @ W.T.astype(int)
+        np.testing.assert_array_equal(equations.linear(some, stored["W"]), expected)
+        np.testing.assert_array_equal(equations.linear(some, stored["W"], b), expected + b)
+        np.testing.assert_array_equal(equations.linear(some, filled, b[:1590]), expected[:, :1590] + b[:1590])
+    halves = equations.linear(x.reshape(3, 100, size)[..., : size // 2], stored["W"][:, : size // 2])
+    expected = (x[:, : size // 2].astype(int) @ W[:, : size // 2].T.astype(int)).reshape(3, 100, 1600)
+    np.testing.assert_array_equal(halves, expected)
 
 
 def test_a_plain_cell():

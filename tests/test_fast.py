@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from regard import engines
 from regard.alignment.reading import Reading
 from regard.engines import NUMPY, Compute
 from regard.errors import ConfigError
-from regard.fast import searcher
+from regard.fast import choice, searcher
 from regard.fast.convert import convert
 from regard.fast.searcher import FastSearcher, Library
 from regard.loaded import Loaded
@@ -201,6 +202,25 @@ def test_many_sentences_are_searched_greedily_in_batches_with_numpys_margins(bot
     assert [one.hypotheses[0].ids for one in alone] == [
         one.hypotheses[0].ids for one in together[: len(texts)]
     ]
+
+
+def test_many_beams_are_searched_by_numpy_unless_ctranslate2_was_asked_for(both):
+    fast, _, texts = both
+    asked, options = queries(fast, (texts * 8)[:8]), BeamOptions(beam_size=2)
+    named, usual = fast.searcher, replace(fast.searcher, is_named=False)
+    assert named.is_named and not Loaded.open("fr-en").searcher.is_named
+    theirs, ours = named.search(asked, options), usual.search(asked, options)
+    assert any(one.margin is None for one in theirs) and not any(one.margin is None for one in ours)
+    assert [one.hypotheses[0].ids for one in theirs] == [one.hypotheses[0].ids for one in ours]
+    assert any(one.margin is None for one in usual.search(asked[:7], options))
+    assert any(one.margin is None for one in usual.search(asked, options, 2))
+
+
+def test_a_large_model_is_left_to_numpy(monkeypatch):
+    monkeypatch.setattr(choice, "_LARGE", 1_000_000)
+    usual = Loaded.open("fr-en")
+    assert usual.used.engine == "numpy" and "1,000,000 weights" in usual.used.why
+    assert Loaded.open("fr-en", compute=Compute("ctranslate2")).used.engine == "ctranslate2"
 
 
 def test_batches_of_a_large_vocabulary_are_searched_by_numpy(both, monkeypatch):

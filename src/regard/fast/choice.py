@@ -10,6 +10,9 @@ from regard.fast.searcher import FastSearcher, Library
 from regard.modelfile import ModelFile
 from regard.search.searcher import Searcher, StepSearcher
 
+_LARGE = 20_000_000
+"""With so many weights both engines mostly wait for memory, and NumPy has batches."""
+
 _log = logging.getLogger("regard")
 
 
@@ -19,6 +22,8 @@ def choose(models: tuple[ModelFile, ...], steps: StepSearcher, compute: Compute)
         return steps, Used(why="asked for")
     compute.check()
     why = _unfit(models)
+    if why is None and not compute.is_named and _num_weights(models[0]) > _LARGE:
+        return steps, Used(why=f"as fast as CTranslate2 with more than {_LARGE:,} weights")
     if why is None:
         why = fault(compute.precision)
         if why is None:
@@ -43,7 +48,11 @@ def _fast(model: ModelFile, steps: StepSearcher, compute: Compute) -> FastSearch
     converted = convert(model.options, model.weights, steps.reading)
     library = Library(converted, compute.precision, compute.num_threads)
     library.open()  # now, so that a model that cannot be loaded is found out in time
-    return FastSearcher(steps, library)
+    return FastSearcher(steps, library, compute.is_named)
+
+
+def _num_weights(model: ModelFile) -> int:
+    return sum(weight.size for weight in model.weights.values())
 
 
 @cache

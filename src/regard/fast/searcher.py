@@ -3,6 +3,8 @@
 Every sentence is a batch of its own, one for each core at a time: so its result does not depend on others. In
 larger batches CTranslate2 4.8 gives wrong attention with a beam, and int8 rounds differently. Only greedy
 search in float32 has batches: from the logits of each step we know by which margin every piece was chosen.
+With a beam NumPy, which has batches, is faster from a few sentences on, and does them unless CTranslate2 was
+asked for by name.
 """
 
 import contextlib
@@ -32,6 +34,9 @@ thousand."""
 
 _MANY = 16
 """From so many sentences on, greedy search in float32 has batches; fewer are searched one by one."""
+
+_MANY_BEAMS = 8
+"""From so many sentences on, NumPy is faster with a beam."""
 
 _BATCH_SIZE = 32
 _MAX_VOCAB = 16_000
@@ -83,6 +88,8 @@ class FastSearcher:
 
     steps: StepSearcher
     library: Library
+    is_named: bool = False
+    """Whether CTranslate2 was asked for by name: then it also does what NumPy would do sooner."""
 
     @property
     def max_tokens(self) -> int | None:
@@ -110,7 +117,7 @@ class FastSearcher:
     def search(self, queries: Sequence[Query], options: Search, num_best: int = 1) -> list[Found]:
         """Return what is found for each query, best first; a sentence that is not sure goes to NumPy."""
         found: dict[int, Found] = {}
-        if isinstance(options, BeamOptions) and self._knows(options, len(queries)):
+        if isinstance(options, BeamOptions) and self._knows(options, len(queries), num_best):
             limits = {n: self._limit(query, options) for n, query in enumerate(queries)}
             limits = {n: limit for n, limit in limits.items() if limit}
             search = self._greedy if is_greedy(options) else self._beam
@@ -120,9 +127,11 @@ class FastSearcher:
             found |= zip(left, self.steps.search([queries[n] for n in left], options, num_best), strict=True)
         return [found[n] for n in range(len(queries))]
 
-    def _knows(self, options: BeamOptions, num_queries: int) -> bool:
+    def _knows(self, options: BeamOptions, num_queries: int, num_best: int) -> bool:
         """Tell whether CTranslate2 can search so, and sooner: its own penalties and rules are others."""
         vocab_size = self.steps.target.vocab_size
+        if not self.is_named and not is_greedy(options) and num_queries >= _MANY_BEAMS and num_best == 1:
+            return False
         if is_greedy(options) and self._has_batches(num_queries) and vocab_size > _MAX_VOCAB:
             return False
         wide = 2 * _PATIENCE * options.beam_size > vocab_size

@@ -135,7 +135,8 @@ def _vocabularies(folder: _Folder) -> tuple[Vocabulary, Vocabulary]:
     source = _vocabulary(folder, "vocab.json")
     if folder.config.get("share_encoder_decoder_embeddings", True):
         return source, source
-    return source, _vocabulary(folder, "target_vocab.json")
+    own = "target_vocab.json"  # separate embeddings can have the same vocabulary
+    return source, _vocabulary(folder, own if folder.has(own) else "vocab.json")
 
 
 def _vocabulary(folder: _Folder, name: str) -> Vocabulary:

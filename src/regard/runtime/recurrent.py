@@ -26,6 +26,7 @@ from regard.runtime.equations import (
     Weights,
     by_column,
     gaussian,
+    in_blocks,
     linear,
     maxout,
     monotonic_place,
@@ -124,7 +125,7 @@ class RecurrentEngine:
         self.resets_late = options.cell == "gru" and "decoder.V" in weights
         self.E = weights["target.weight"] if "target.weight" in weights else weights["source.weight"]
         self.words_VQ = weights.get("W_o", self.E)
-        self.W_o = np.asfortranarray(self.words_VQ)
+        self.W_o = in_blocks(self.words_VQ)
         weights = by_column(weights)
         self.encoder = [self._directions(weights, layer) for layer in range(options.num_layers)]
         self.decoder = under("decoder.", weights)

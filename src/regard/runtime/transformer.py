@@ -13,6 +13,7 @@ from regard.runtime.equations import (
     ACTIVATIONS,
     Weights,
     by_column,
+    in_blocks,
     layer_norm,
     linear,
     products,
@@ -115,7 +116,7 @@ class TransformerEngine:
         self.decoder = [_parts(f"decoder.{layer}.", weights) for layer in range(options.num_decoder_layers)]
         size = options.hidden_size
         W_KV_L2HH = np.stack([w["cross"]["W_KV"].reshape(2, size, size) for w in self.decoder])
-        self.W_KV_L2HH = np.ascontiguousarray(W_KV_L2HH.swapaxes(2, 3)).swapaxes(2, 3)  # by column too
+        self.W_KV_L2HH = np.ascontiguousarray(W_KV_L2HH.swapaxes(2, 3)).swapaxes(2, 3)  # by column
         self.encoder_norm, self.decoder_norm = (
             under("encoder_norm.", weights),
             under("decoder_norm.", weights),
@@ -124,8 +125,12 @@ class TransformerEngine:
         self.first_sinusoids = sinusoids(0, _SINUSOIDS, size).astype(W_KV_L2HH.dtype)
         self.source = under("source.", weights)
         self.E = weights["target.weight"] if "target.weight" in weights else weights["source.weight"]
-        self.W_o = np.asfortranarray(weights.get("W_o", self.E))
-        self.b_o = weights.get("b_o")
+        words_VH = weights.get("W_o", self.E)
+        self.W_o, self.b_o = in_blocks(words_VH), weights.get("b_o")
+        if (
+            self.b_o is None and self.W_o.size > words_VH.size
+        ):  # so that `linear` leaves out what fills the blocks
+            self.b_o = np.zeros(len(words_VH), words_VH.dtype)
         self.activation = ACTIVATIONS[options.activation]
 
     def start(self, batch: Batch, probe: Probe = unseen) -> TransformerState:

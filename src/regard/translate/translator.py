@@ -60,6 +60,7 @@ FORKING: MakePool = partial(make_pool, fork=True)
 IN_THIS_THREAD: MakePool = partial(make_pool, num_workers=1)
 """For an engine that cannot be used by several at once, such as one on a GPU."""
 
+_FIRST_TEXTS = 32  # at least, of those that are seen first: small batches are slow
 _FORCE_TOKENS = 1024  # of all rows forced together: the scores of all words for each are kept at once
 
 
@@ -156,7 +157,7 @@ class Translator:
         if isinstance(texts, str):
             raise TypeError("stream() takes many texts; put the one text into brackets")
         asked = self._asked(num_best, guard, parse("search", search), glossary, memory)
-        return self._run(_requests(texts, asked))
+        return self._run(_requests(texts, asked), soon=True)
 
     def _asked(
         self, num_best: int, guard: bool, search: Search, glossary: Terms | None, memory: Memory | None
@@ -177,9 +178,16 @@ class Translator:
         }
 
     def _run(
-        self, requests: Iterator[Request], on_progress: Callable[[int], None] | None = None
+        self,
+        requests: Iterator[Request],
+        on_progress: Callable[[int], None] | None = None,
+        *,
+        soon: bool = False,
     ) -> Iterator[Translation]:
-        """Yield the translations in the order of the requests, reading ahead by a window at a time."""
+        """Yield the translations in the order of the requests, reading ahead by a window at a time.
+
+        `soon`: the first ones are wanted before the others are done.
+        """
         queue = Queue(self.model, self.limits.batch_tokens)
         numbered = enumerate(requests)
         done: dict[int, Translation] = {}
@@ -205,11 +213,8 @@ class Translator:
                         window = _window(numbered, self.limits)
                         if not window:
                             break
-                        # Of the first texts few wait for each other, so that something is seen soon.
-                        cuts = [0, *(len(window) >> n for n in (4, 3, 2, 1)), len(window)]
-                        rounds = pairwise(cuts if pool is None and on_progress is None else cuts[::5])
-                        for first, last in rounds:
-                            finish(queue.put(window[first:last]))
+                        for part in _rounds(window) if soon and pool is None else [window]:
+                            finish(queue.put(part))
                         pool = pool or self._pool(queue.num_tokens)
                     else:
                         assert pool is not None
@@ -304,6 +309,13 @@ def _window(requests: Iterator[tuple[int, Request]], limits: Limits) -> list[tup
         if len(window) == limits.window_texts or num_characters >= limits.window_characters:
             break
     return window
+
+
+def _rounds(window: list[tuple[int, Request]]) -> Iterator[list[tuple[int, Request]]]:
+    """Yield the texts of the first window in parts that do not wait for each other, small ones first."""
+    cuts = [cut for n in (4, 3, 2, 1) if (cut := len(window) >> n) >= _FIRST_TEXTS]
+    for first, last in pairwise([0, *cuts, len(window)]):
+        yield window[first:last]
 
 
 def _batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
