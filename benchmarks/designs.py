@@ -3,7 +3,8 @@
     python benchmarks/designs.py train.de train.en val.de val.en --seconds 300 [--only rnn small]
 
 Each design is trained from scratch on one thread with Adam, warm-up and linear decay over the time it has, on the
-same batches; the loss is in nats per target piece, so that designs compare directly.
+same batches; the loss is in nats per target piece, so that designs compare directly. `--save` keeps the models, for
+`regard evaluate`, `benchmarks/readings.py` and `benchmarks/engines.py`.
 """
 
 import argparse
@@ -17,9 +18,10 @@ import torch
 from regard.corpus.batches import Batches, Share
 from regard.corpus.read import open_corpus, sample_pairs
 from regard.corpus.store import build_store
-from regard.model.build import build_model, count_parameters
+from regard.model.build import Model, build_model, count_parameters, export_arrays
 from regard.model.engine import batch_loss
 from regard.model.noise import Noise
+from regard.modelfile import ModelFile, save_model
 from regard.options.parse import parse
 from regard.options.text import BatchOptions, SubwordOptions
 from regard.text.tokenizer import TokenizerPair
@@ -56,6 +58,12 @@ DESIGNS = {
     "small-more-dropout": SMALL | {"dropout": 0.3},
     "tiny": TINY | {"dropout": 0.1},
     "tiny-more-dropout": TINY | {"dropout": 0.2},
+    **{
+        f"{deep}+{shallow}{'-ssru' if ssru else ''}": TINY
+        | {"num_encoder_layers": deep, "num_decoder_layers": shallow, "dropout": 0.1}
+        | ({"decoder_self": "ssru"} if ssru else {})
+        for deep, shallow, ssru in ((4, 4, False), (6, 2, False), (6, 1, False), (6, 2, True))
+    },
 }
 
 
@@ -66,6 +74,7 @@ def main() -> None:
     parser.add_argument("files", nargs=4, type=Path)
     parser.add_argument("--only", nargs="+", choices=DESIGNS, default=list(DESIGNS))
     parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--save", type=Path, metavar="DIR")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     train, valid = open_corpus(arguments.files[:2]), open_corpus(arguments.files[2:])
@@ -80,10 +89,15 @@ def main() -> None:
         ]
         training, held_out = (Batches([Share(s)], BatchOptions(batch_tokens=2048), seed=1) for s in stores)
         for name in arguments.only:
-            learn(name, training, held_out, tokenizers.source.vocab_size, arguments.seconds)
+            model = learn(name, training, held_out, tokenizers.source.vocab_size, arguments.seconds)
+            if arguments.save:
+                arguments.save.mkdir(parents=True, exist_ok=True)
+                weights = export_arrays(model)
+                made = ModelFile(model.options, weights, tokenizers, "fr", "en", {}, {})
+                save_model(arguments.save / f"{name}.regard", made)
 
 
-def learn(name: str, training: Batches, held_out: Batches, vocab_size: int, seconds: float) -> None:
+def learn(name: str, training: Batches, held_out: Batches, vocab_size: int, seconds: float) -> Model:
     model = build_model(parse("model", DESIGNS[name]), vocab_size, vocab_size)
     optimiser = torch.optim.AdamW(model.parameters(), 0.0, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
     rate = 1e-3 if model.options.kind == "recurrent" else 2e-3 * (128 / model.options.hidden_size) ** 0.5
@@ -110,6 +124,7 @@ def learn(name: str, training: Batches, held_out: Batches, vocab_size: int, seco
         f"{count_parameters(model) / 1e6:.2f} M parameters",
         flush=True,
     )
+    return model
 
 
 if __name__ == "__main__":
