@@ -100,6 +100,23 @@ def test_batches_hold_like_lengths_longest_first_within_their_tokens():
     assert queue.take() is None
 
 
+def test_a_batch_leaves_something_for_idle_workers_if_it_is_not_too_little():
+    sizes = {}
+    for num_texts, num_idle in ((40, 2), (40, 1), (20, 2), (10, 2), (50, 3)):
+        queue = Queue(small().model, batch_tokens=1000)
+        put(queue, *["ab"] * num_texts)
+        taken = [len(queue.take(num_idle - number).entries) for number in range(num_idle) if queue.num_tokens]
+        sizes[num_texts, num_idle] = taken
+        assert queue.take() is None
+    assert sizes == {
+        (40, 2): [20, 20],
+        (40, 1): [40],
+        (20, 2): [16, 4],
+        (10, 2): [10],
+        (50, 3): [17, 17, 16],
+    }
+
+
 def test_what_came_earlier_is_taken_earlier_and_blank_texts_at_once():
     queue = Queue(small().model, batch_tokens=1000)
     assert [number for number, one in put(queue, "a", " ", "") if one.text == ""] == [1, 2]

@@ -22,6 +22,7 @@ from regard.options.model import LearnedPositions
 from regard.options.text import CharacterOptions
 from regard.search.task import Found
 from regard.text.tokenizer import TokenizerPair
+from regard.translate.queue import Queue
 from regard.translate.translator import Limits
 from regard.vocabulary import EOS, NUM_RESERVED, SPACE, UNK
 
@@ -465,6 +466,26 @@ def test_a_stream_of_long_texts_is_read_in_smaller_portions():
     stream = copier(window=Limits(window_characters=10)).stream(read, guard=False)
     assert next(stream).text == "abcabc"
     assert list(read) == ["b", "c"]
+
+
+def test_only_a_stream_begins_with_a_small_batch(monkeypatch):
+    sizes, take = [], Queue.take
+
+    def taken(queue, num_idle):
+        batch = take(queue, num_idle)
+        if batch is not None and len(batch.entries) > 1:  # not what is decided again alone
+            sizes.append(len(batch.entries))
+        return batch
+
+    monkeypatch.setattr(Queue, "take", taken)
+    translator = copier()
+    translator.translate(["ab"] * 150, guard=False)
+    assert sizes == [150]
+    sizes.clear()
+    for num_texts, expected in ((150, [37, 38, 75]), (40, [40])):
+        assert len(list(translator.stream(["ab"] * num_texts, guard=False))) == num_texts
+        assert sizes == expected
+        sizes.clear()
 
 
 def test_a_stream_without_end_is_no_trouble():

@@ -44,6 +44,8 @@ from regard.vocabulary import NUM_RESERVED, UNK
 # Second tries of a segment may cost as much as the first one, and a short segment this much: without a limit
 # a text that makes no sense costs several times as much as one that does.
 _RETRY_TOKENS = 120
+_MIN_SHARE = 16
+"""Fewer entries are not worth a worker of their own: a step takes as long for a few rows as for many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,11 +286,12 @@ class Queue:
             if not entries:
                 del self._waiting[group]
 
-    def take(self) -> Batch | None:
+    def take(self, num_idle: int = 1) -> Batch | None:
         """Return the next batch, None if nothing waits.
 
         Of the earliest round the group with the most to do comes first, longest sources first. So second
-        tries gather until they are worth a batch, or until nothing else is left.
+        tries gather until they are worth a batch, or until nothing else is left. The batch leaves something
+        for other idle workers, if that is not too little.
         """
         if self._alone:
             return Batch((self._alone.popleft(),))
@@ -302,7 +305,8 @@ class Queue:
         entries.sort(key=lambda entry: len(entry.stretch.ids))
         limit = self.batch_tokens // num_rows(group[1], group[2])
         longest = len(entries[-1].stretch.ids) + 1
-        size = max(1, min(len(entries), limit // longest))
+        share = max(-(-len(entries) // num_idle), _MIN_SHARE)
+        size = max(1, min(len(entries), share, limit // longest))
         batch = Batch(tuple(entries[-size:][::-1]))
         del entries[-size:]
         if not entries:

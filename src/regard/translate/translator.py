@@ -208,7 +208,7 @@ class Translator:
                     yield done.pop(num_given)
                     num_given += 1
                 while pool is None or len(running) < _num_running(pool):
-                    batch = queue.take()
+                    batch = queue.take(1 if pool is None else max(1, pool.num_workers - len(running)))
                     if batch is None:
                         window = _window(numbered, self.limits)
                         if not window:
