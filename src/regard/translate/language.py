@@ -7,7 +7,7 @@ from regard.translate.result import Translation
 
 # To load what recognises languages takes half a second of processor time, so good translations are not asked
 # about; short texts are seldom recognised with certainty.
-MAX_QUALITY = 0.75
+MAX_QUALITY = 0.6
 _MIN_WORDS = 4
 _MIN_PROB = 0.8
 
