@@ -13,7 +13,8 @@ The models, trained with our own command on Multi30k:
 Each contender is a process that sits still while another translates; in each round all translate all sentences. Ours is
 `regard.load(MODEL).translate(texts)`: tokenisation, detokenisation, probabilities and attention are in its time, with
 batches and threads of its own choice; once as a bare search (`guard=False`), as the peers search, and once as it is called
-by default, when what looks wrong is tried again. Peers are given the same sources as ids, prepared beforehand, and their ids are
+by default, when what looks wrong is tried again. `regard` is the NumPy engine; where the extra `[fast]` is installed, the same is
+done with it, and with its int8, bare. Peers are given the same sources as ids, prepared beforehand, and their ids are
 left as they are; they hold our trained weights, in batches of 64 of about the same length:
 
 | contender | called as |
@@ -51,6 +52,7 @@ from typing import Any
 import numpy as np
 
 from regard.contract import Engine, Ragged, make_batch
+from regard.engines import fault
 from regard.modelfile import ModelFile, load_model
 from regard.runtime.build import build_engine
 from regard.runtime.equations import sinusoids
@@ -129,14 +131,19 @@ def write_weights(path: Path, model: ModelFile, sentences: list[dict[str, Any]])
 
 def start(pythons: dict[str, str], order: dict[str, Any]) -> dict[str, Worker]:
     """Return a worker for each contender, ours first; one that cannot run is left out with its reason."""
+    ours = {"contender": "regard", "engine": "numpy", "precision": "float32", "guard": False}
     orders = {
-        "regard": {"contender": "regard", "guard": False},
-        "regard, guarded": {"contender": "regard", "guard": True},
+        "regard": ours,
+        "regard, guarded": ours | {"guard": True},
+        "regard, [fast]": ours | {"engine": "auto"},
+        "regard, [fast] int8": ours | {"engine": "auto", "precision": "int8"},
         "transformers": {"contender": "transformers"},
         "ctranslate2-float32": {"contender": "ctranslate2", "precision": "float32"},
         "ctranslate2-int8": {"contender": "ctranslate2", "precision": "int8"},
         "joeynmt": {"contender": "joeynmt"},
     }
+    if len(pythons) == 1 or fault("float32") is not None:  # an RNN, or without the extra
+        orders = {name: own for name, own in orders.items() if "[fast]" not in name}
     workers = {}
     for name, own in orders.items():
         if own["contender"] in pythons:
@@ -155,24 +162,26 @@ def contest(title: str, workers: dict[str, Worker], order: dict[str, Any], num_r
     num_sentences, num_tokens = len(order["sentences"]), len(order["one"]["ids"])
     for beam_size in BEAM_SIZES:
         speeds: dict[str, list[float]] = {name: [] for name in workers}
+        alone: dict[str, list[float]] = {name: [] for name in workers}
         said: dict[str, list[list[int]]] = {}
         for number in range(num_rounds):
             for name, worker in workers.items():
                 answer = worker.ask(f"all {beam_size}")
                 speeds[name].append(num_sentences / answer["seconds"])
                 said[name] = answer["ids"]
+                alone[name].append(1000 * worker.ask(f"one {beam_size}")["seconds"])
             shown = "  ".join(f"{name} {speed[-1]:,.0f}" for name, speed in speeds.items())
             print(f"{title}, beam {beam_size}, round {number + 1}: {shown} sentences/s", flush=True)
-        for name, worker in workers.items():
+        for name in workers:
             same = sum(map(list.__eq__, said[name], said["regard"])) / num_sentences
             line = f"{title}, beam {beam_size}: {name:19} {statistics.median(speeds[name]):7,.1f} sentences/s"
-            alone = 1000 * worker.ask(f"one {beam_size}")["seconds"]
-            line += f"  {alone:6.1f} ms for one of {num_tokens} tokens"
+            line += f"  {statistics.median(alone[name]):6.1f} ms for one of {num_tokens} tokens"
             if name != "regard":
                 line += f"  {100 * same:5.1f} % say what we say"
-            if name != "transformers" and "transformers" in speeds:
-                ratios = sorted(a / b for a, b in zip(speeds[name], speeds["transformers"], strict=True))
-                line += f"  {statistics.median(ratios):.2f} times Hugging Face ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+            for peer in ("transformers", "ctranslate2-float32", "ctranslate2-int8"):
+                if name.startswith("regard") and peer in speeds:
+                    ratios = sorted(a / b for a, b in zip(speeds[name], speeds[peer], strict=True))
+                    line += f"  {statistics.median(ratios):.2f} times {peer} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
             print(line, flush=True)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 PAD, BOS, EOS, UNK = range(4)  # the ids in the sentences, each of which ends in EOS
-REPEATS = 30
+REPEATS = 10
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def regard(order: dict[str, Any]) -> Contender:
     """Texts to translations, as a user gets them; the peers are spared the tokenizers."""
     import regard
 
-    translator = regard.load(order["model"])
+    translator = regard.load(order["model"], engine=order["engine"], precision=order["precision"])
     id_of = {piece: id for id, piece in enumerate(translator.model.tokenizers.target.pieces)}
     return Contender(
         "regard",
