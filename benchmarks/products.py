@@ -50,7 +50,7 @@ def main() -> None:
             for num_rows in ROWS:
                 x = random.normal(size=(num_rows, size)).astype(np.float32)
                 times = int(min(300, max(2, BUDGET / (x.size * num_out))))
-                whole, by_block = (best(lambda M=M, x=x: linear(x, M, b), times) for M in (W, blocks))
+                whole, by_block = (best(lambda M=M, x=x, b=b: linear(x, M, b), times) for M in (W, blocks))
                 cells.append(f"{whole:,.0f} -> {by_block:,.0f} ({whole / by_block:.1f})")
             print(f"| {size}, {num_out} | " + " | ".join(cells) + " |", flush=True)
 

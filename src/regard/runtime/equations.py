@@ -31,7 +31,7 @@ _AVX512 = {"SkylakeX", "Cooperlake", "SapphireRapids"}
 @cache
 def has_small_kernels() -> bool:
     """Return whether NumPy multiplies by OpenBLAS with AVX-512, which has kernels for small products."""
-    import threadpoolctl  # here: it looks through all libraries
+    import threadpoolctl  # type: ignore[import-untyped]  # here: it looks through all libraries
 
     libraries = threadpoolctl.threadpool_info()
     return any(one["internal_api"] == "openblas" and one.get("architecture") in _AVX512 for one in libraries)
