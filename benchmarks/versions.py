@@ -6,7 +6,8 @@
 Each version is a process with the `src` of its checkout. In each round each translates the first `--lines` lines of
 each source with each model, by the NumPy engine in one thread, greedily and with a beam of five; then `--alone`
 of them one by one. Printed are the milliseconds of processor time a line now (median of rounds), and how many
-times as fast that is (median of the ratios of each round, and their range). Texts that differ are counted.
+times as fast that is (median of the ratios of each round, and their range). Texts that differ are counted. `--whole N` compares
+`regard translate` on N lines instead, by the clock, on all processors and with the engine it chooses.
 """
 
 import argparse
@@ -99,6 +100,30 @@ def cold(checkouts: list[Path], model: str, rounds: int) -> None:
     )
 
 
+def whole(checkouts: list[Path], model: str, source: Path, num_lines: int, rounds: int) -> None:
+    """Compare `regard translate MODEL < LINES` with a beam of five, by the clock, on all processors."""
+    text = "".join(f"{line}\n" for line in source.read_text("utf-8").splitlines()[:num_lines])
+    seconds = []
+    for _ in range(rounds):
+        pair = []
+        for checkout in checkouts:
+            environment = os.environ | {"PYTHONPATH": str(checkout / "src")}
+            command = [sys.executable, "-m", "regard", "translate", model, "--set", "search.beam_size=5"]
+            start = time.perf_counter()
+            subprocess.run(
+                command, input=text, env=environment, check=True, stdout=subprocess.DEVNULL, text=True
+            )
+            pair.append(time.perf_counter() - start)
+        seconds.append(pair)
+    ratios = sorted(before / now for before, now in seconds)
+    print(
+        f"{model}, {num_lines} lines of {source.name} by the command: "
+        f"{num_lines / statistics.median(now for _, now in seconds):.0f} lines/s, "
+        f"{statistics.median(ratios):.2f} times as fast ({ratios[0]:.2f} to {ratios[-1]:.2f})",
+        flush=True,
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -110,8 +135,14 @@ def main() -> None:
     parser.add_argument("--alone", type=int, default=10, help="lines translated one by one")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cold", action="store_true", help="time the command of one sentence too")
+    parser.add_argument("--whole", type=int, metavar="N", help="only time the command, on N lines")
     arguments = parser.parse_args()
     checkouts = [arguments.before, Path(__file__).parents[1]]
+    if arguments.whole:
+        for model in arguments.models:
+            for source in arguments.source:
+                whole(checkouts, model, source, arguments.whole, arguments.rounds)
+        return
     both = [start(checkout) for checkout in checkouts]
     for model in arguments.models:
         for source in arguments.source:
