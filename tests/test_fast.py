@@ -216,10 +216,13 @@ def test_many_beams_are_searched_by_numpy_unless_ctranslate2_was_asked_for(both)
     assert any(one.margin is None for one in usual.search(asked, options, 2))
 
 
-def test_a_large_model_is_left_to_numpy(monkeypatch):
+@pytest.mark.parametrize("has_small_kernels", [False, True])
+def test_a_large_model_is_left_to_numpy_where_that_is_as_fast(has_small_kernels, monkeypatch):
     monkeypatch.setattr(choice, "_LARGE", 1_000_000)
+    monkeypatch.setattr(choice, "has_small_kernels", lambda: has_small_kernels)
     usual = Loaded.open("fr-en")
-    assert usual.used.engine == "numpy" and "1,000,000 weights" in usual.used.why
+    assert usual.used.engine == ("numpy" if has_small_kernels else "ctranslate2")
+    assert ("1,000,000 weights" in usual.used.why) == has_small_kernels
     assert Loaded.open("fr-en", compute=Compute("ctranslate2")).used.engine == "ctranslate2"
 
 

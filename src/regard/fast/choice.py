@@ -8,10 +8,12 @@ from regard.errors import ConfigError
 from regard.fast.convert import convert, unfit
 from regard.fast.searcher import FastSearcher, Library
 from regard.modelfile import ModelFile
+from regard.runtime.equations import has_small_kernels
 from regard.search.searcher import Searcher, StepSearcher
 
 _LARGE = 20_000_000
-"""With so many weights both engines mostly wait for memory, and NumPy has batches."""
+"""With so many weights both engines mostly wait for memory, and NumPy has batches. Without kernels for small
+products it is slower for one sentence with a beam."""
 
 _log = logging.getLogger("regard")
 
@@ -22,7 +24,8 @@ def choose(models: tuple[ModelFile, ...], steps: StepSearcher, compute: Compute)
         return steps, Used(why="asked for")
     compute.check()
     why = _unfit(models)
-    if why is None and not compute.is_named and _num_weights(models[0]) > _LARGE:
+    is_large = why is None and _num_weights(models[0]) > _LARGE
+    if is_large and not compute.is_named and has_small_kernels():
         return steps, Used(why=f"as fast as CTranslate2 with more than {_LARGE:,} weights")
     if why is None:
         why = fault(compute.precision)

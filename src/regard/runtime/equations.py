@@ -24,7 +24,7 @@ _FEW_ROWS = 5  # products with one vector each are faster, up to three times
 _BLOCK = 64  # rows of W in a block
 _SMALL_PRODUCT = 1_000_000  # multiplications for which OpenBLAS has kernels that copy nothing first
 _LARGE = 200_000  # a matrix of so many weights is kept in blocks
-_MANY_WEIGHTS = 1024 * _BLOCK  # of a block: so few rows fit into a small product that many are better
+_LARGE_BLOCK = 1024 * _BLOCK  # with more weights, too few rows fit into a small product to divide many rows
 _AVX512 = {"SkylakeX", "Cooperlake", "SapphireRapids"}
 
 
@@ -89,7 +89,7 @@ def _by_block(x_RH: Floats, W_XHB: Floats) -> Floats:
     y_RV = np.empty((num_rows, num_blocks * width), x_RH.dtype)
     y_XRB = y_RV.reshape(num_rows, num_blocks, width).swapaxes(0, 1)
     fitting = _SMALL_PRODUCT // (size * width) or 1
-    if size * width > _MANY_WEIGHTS and num_rows > 4 * fitting:
+    if size * width > _LARGE_BLOCK and num_rows > 4 * fitting:
         fitting = num_rows
     for first in range(0, num_rows, fitting):
         np.matmul(x_RH[first : first + fitting], W_XHB, out=y_XRB[:, first : first + fitting])

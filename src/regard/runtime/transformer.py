@@ -127,9 +127,8 @@ class TransformerEngine:
         self.E = weights["target.weight"] if "target.weight" in weights else weights["source.weight"]
         words_VH = weights.get("W_o", self.E)
         self.W_o, self.b_o = in_blocks(words_VH), weights.get("b_o")
-        if (
-            self.b_o is None and self.W_o.size > words_VH.size
-        ):  # so that `linear` leaves out what fills the blocks
+        if self.b_o is None and self.W_o.size > words_VH.size:
+            # Their number tells `linear` how many ids there are besides what fills the last block.
             self.b_o = np.zeros(len(words_VH), words_VH.dtype)
         self.activation = ACTIVATIONS[options.activation]
 
