@@ -4,7 +4,7 @@
 
 The models, trained with our own command on Multi30k:
 
-    regard train train.en.gz train.de.gz --out tiny.regard --time 30m
+    regard train train.en.gz train.de.gz --out tiny.regard --time 30m --preset regard-small
     regard train train.en.gz train.de.gz --out rnn.regard --time 10m --vocab 8000 --preset regard-rnn
 
 `regard-small` is a Transformer 4 + 4, width 128, inner 256, 4 heads, one matrix for both embeddings and the output;

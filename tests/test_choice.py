@@ -32,8 +32,8 @@ def told(preset=None, seconds=6 * MINUTE, target="fr", **more):
     ("minutes", "on_gpu", "chosen"),
     [
         (6, False, "regard-quick"),
-        (19, False, "regard-quick"),
-        (20, False, "regard-small"),
+        (59, False, "regard-quick"),
+        (60, False, "regard-small"),
         (6, True, "regard-small"),
     ],
 )
