@@ -76,7 +76,7 @@ class Limits:
     batch_tokens: int = 4096
     window_texts: int = 2000
     window_characters: int = 400_000
-    much_tokens: int = 10_000
+    much_tokens: int = 3_000
 
 
 class Translator:
